@@ -1,0 +1,64 @@
+"""The text of a cell: exact ``34``, interval ``[20, 29]`` or ``[1.5, 2.0)``, node ``Germany`` or ``101**``, ``*``.
+
+Writing is done once per group; reading serves attacks, measures and typed output. An end that was top or bottom
+coded reads ``≥80`` or ``≤20``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Literal, NamedTuple
+
+SUPPRESSED = "*"
+_BOUND = r"([≤≥]?)\s*(-?(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|inf))"
+_INTERVAL = re.compile(rf"^\s*\[\s*{_BOUND}\s*,\s*{_BOUND}\s*([\])])\s*$")
+
+
+class Cell(NamedTuple):
+    """One published cell, read back from its text."""
+
+    kind: Literal["exact", "interval", "node", "suppressed"]
+    text: str
+    low: float = math.nan
+    high: float = math.nan
+    closed: bool = True
+
+    def covers(self, value: float) -> bool:
+        """Whether a number lies in the interval."""
+        return self.low <= value and (value <= self.high if self.closed else value < self.high)
+
+
+def interval(
+    low: float, high: float, *, whole: bool, closed: bool = True, bottom: bool = False, top: bool = False
+) -> str:
+    """The text of an interval; of one number, the number.
+
+    >>> interval(20, 29, whole=True), interval(1.5, 2, whole=False, closed=False)
+    ('[20, 29]', '[1.5, 2.0)')
+    >>> interval(70, 80, whole=True, top=True)
+    '[70, ≥80]'
+    """
+    low_text, high_text = (str(int(v)) if whole else repr(float(v)) for v in (low, high))
+    low_text, high_text = "≤" * bottom + low_text, "≥" * top + high_text
+    if low == high:
+        return high_text if top else low_text
+    return f"[{low_text}, {high_text}{']' if closed else ')'}"
+
+
+def read(text: str | None) -> Cell:
+    """A cell from its text.
+
+    >>> read("[20, 29]").covers(29), read("[1.5, 2.0)").covers(2.0), read("*").kind
+    (True, False, 'suppressed')
+    """
+    if text is None:
+        return Cell("exact", "")
+    if text == SUPPRESSED:
+        return Cell("suppressed", text)
+    found = _INTERVAL.match(text)
+    if found:
+        low = -math.inf if found[1] else float(found[2])
+        high = math.inf if found[3] else float(found[4])
+        return Cell("interval", text, low, high, found[5] == "]" or bool(found[3]))
+    return Cell("node" if text.endswith("*") else "exact", text)

@@ -1,0 +1,48 @@
+"""Values that are already paths: ``electronics.smartphone.apple`` loses its last step first."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from shoal.core.cells import SUPPRESSED
+from shoal.core.errors import UsageError
+from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.levels import Codes, Levels, code_of, nest
+
+
+class Path(Hierarchy, frozen=True, tag="path"):
+    """One step of the path falls away per level; ``reverse`` for domain names, whose root stands last.
+
+    ``depth`` is the most steps that are kept (0: as many as the longest value has). A short path is padded at its
+    specific end: ``toys`` stays ``toys`` until the level where only the first step of a long path is left.
+
+    >>> import polars as pl
+    >>> Path().preview(pl.Series(["a.b.c", "a.d"])).sort("0").rows()
+    [('a.b.c', 'a.b', 'a', '*'), ('a.d', 'a.d', 'a', '*')]
+    >>> Path(reverse=True).preview(pl.Series(["mail.example.org"])).row(0)
+    ('mail.example.org', 'example.org', 'org', '*')
+    """
+
+    separator: str = "."
+    depth: int = 0
+    reverse: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.separator:
+            raise UsageError("`separator` must not be empty", where="path")
+        if self.depth < 0:
+            raise UsageError("`depth` must not be negative", where="path")
+
+    def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
+        """See :class:`Hierarchy`. Costs O(values x depth)."""
+        steps = values.cast(pl.String).str.split(self.separator)
+        longest = self.depth or int(steps.list.len().max() or 1)  # type: ignore[arg-type]
+        kept = [
+            (steps.list.tail(n) if self.reverse else steps.list.head(n)).list.join(self.separator)
+            for n in range(longest, 0, -1)
+        ]
+        root = pl.Series([SUPPRESSED] * len(values), dtype=pl.String)
+        distinct = pl.DataFrame([s.alias(f"{i}") for i, s in enumerate([*kept, root])]).unique()
+        columns = [distinct[c] for c in distinct.columns]
+        levels = nest(columns[0], columns, where=where)
+        return levels, code_of(levels, kept[0])

@@ -1,0 +1,202 @@
+"""What every hierarchy compiles to: for the distinct values present, integer codes per level, labels and costs.
+
+Codes are numbered so that **every node of every level is a run of consecutive codes**. From this follows what all
+methods rest on: a group of rows is described, per column, by its lowest and its highest code (a *box*), and the
+most specific node that covers the group is the lowest level at which these two agree. Numbers may instead be
+published as their *hull*, the group's own closed interval, which never exceeds that node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core.cells import SUPPRESSED, interval
+from shoal.core.errors import UsageError
+
+Codes = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Levels:
+    """A compiled hierarchy: ``codes[value, level]`` is the node of a value within its level, 0 at the last level.
+
+    ``labels(level)`` and ``costs(level)`` give the text and the loss (normalized certainty penalty, 0 to 1) of each
+    node; both are made when first asked for, because a range has far more nodes than a release shows. Text is text:
+    two values that read alike are one code.
+    """
+
+    values: pl.Series  # one per code, in code order; a missing value, if any, is the last
+    codes: Codes
+    make_labels: Callable[[int], Sequence[str]]
+    make_costs: Callable[[int], NDArray[np.float64]]
+    numbers: NDArray[np.float64] | None = None  # one per code, if cells are hulls
+    width: float = 1.0  # of the numbers' domain
+    ends: tuple[float | None, float | None] = (None, None)  # bottom and top coding
+    nested: bool = True
+    _cache: dict[tuple[str, int], Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def size(self) -> int:
+        """Number of codes."""
+        return int(self.codes.shape[0])
+
+    @property
+    def depth(self) -> int:
+        """Number of levels, the exact value and the root included."""
+        return int(self.codes.shape[1])
+
+    @property
+    def missing(self) -> int:
+        """The code of a missing value, or -1."""
+        return self.size - 1 if self.size and self.values[-1] is None else -1
+
+    def labels(self, level: int) -> pl.Series:
+        """The text of each node of a level."""
+        key = ("labels", level)
+        if key not in self._cache:
+            self._cache[key] = pl.Series(self.make_labels(level), dtype=pl.String)
+        return self._cache[key]  # type: ignore[no-any-return]
+
+    def costs(self, level: int) -> NDArray[np.float64]:
+        """The loss of each node of a level: 0 for an exact value, 1 for the root of more than one value."""
+        key = ("costs", level)
+        if key not in self._cache:
+            self._cache[key] = np.ascontiguousarray(self.make_costs(level), dtype=np.float64)
+        return self._cache[key]  # type: ignore[no-any-return]
+
+    def meet(self, low: Codes, high: Codes) -> NDArray[np.int8]:
+        """The lowest level at which two codes agree."""
+        level = np.full(low.shape, self.depth - 1, np.int8)
+        for at in range(self.depth - 2, -1, -1):
+            level[self.codes[low, at] == self.codes[high, at]] = at
+        return level
+
+    def ncp(self, low: Codes, high: Codes, floor: NDArray[np.int8] | int = 0) -> NDArray[np.float64]:
+        """The loss of publishing boxes, at level ``floor`` or above."""
+        level = np.maximum(self.meet(low, high), floor)
+        hull = self._is_hull(low, high, level, floor)
+        out = np.zeros(low.shape)
+        for at in np.unique(level):
+            here = (level == at) & ~hull
+            out[here] = self.costs(int(at))[self.codes[low[here], at]]
+        if self.numbers is not None:
+            out[hull] = (self.numbers[high[hull]] - self.numbers[low[hull]]) / self.width
+        return out
+
+    def text(self, low: Codes, high: Codes, floor: NDArray[np.int8] | int = 0) -> pl.Series:
+        """The published text of boxes; null where the only value is missing."""
+        level = np.maximum(self.meet(low, high), floor)
+        hull = self._is_hull(low, high, level, floor)
+        out = np.empty(low.shape, dtype=object)
+        for at in np.unique(level):
+            here = (level == at) & ~hull
+            out[here] = self.labels(int(at)).gather(self.codes[low[here], at]).to_numpy()
+        if self.numbers is not None:
+            out[hull] = [self._interval(a, b) for a, b in zip(low[hull].tolist(), high[hull].tolist(), strict=True)]
+        out[(level == 0) & (low == self.missing)] = None
+        return pl.Series(out.tolist(), dtype=pl.String)
+
+    def _is_hull(
+        self, low: Codes, high: Codes, level: NDArray[np.int8], floor: NDArray[np.int8] | int
+    ) -> NDArray[np.bool_]:
+        # a missing value has no place in an interval, and a level asked for is published as its node
+        if self.numbers is None:
+            return np.zeros(low.shape, np.bool_)
+        return (level > 0) & (high != self.missing) & (np.asarray(floor) == 0)
+
+    def _interval(self, low: int, high: int) -> str:
+        assert self.numbers is not None
+        whole = self.values.dtype.is_integer()
+        return interval(
+            self.numbers[low],
+            self.numbers[high],
+            whole=whole,
+            bottom=self.ends[0] is not None and self.numbers[low] <= self.ends[0],
+            top=self.ends[1] is not None and self.numbers[high] >= self.ends[1],
+        )
+
+
+def nest(
+    values: pl.Series,
+    labels: Sequence[pl.Series],
+    *,
+    sizes: Sequence[dict[str, float]] | None = None,
+    need_nesting: bool = True,
+    where: str = "hierarchy",
+) -> Levels:
+    """Levels from the label of every distinct value at every level (level 0 first, the root last).
+
+    ``sizes[level][label]`` is a node's cost; without it, the share of the present values under the node.
+    Costs O(values x levels) memory and one sort.
+    """
+    frame = pl.DataFrame([values.alias("value"), *[s.cast(pl.String).alias(f"{i}") for i, s in enumerate(labels)]])
+    depth = len(labels)
+    # a missing value comes last and stays apart until the root
+    frame = frame.with_columns(
+        [pl.when(pl.col("value").is_null()).then(pl.lit(None)).otherwise(pl.col(f"{i}")).alias(f"{i}") for i in range(depth - 1)]
+    )
+    ordered = frame.sort("value", nulls_last=True)
+    codes = _runs(ordered, depth)
+    broken = _broken(ordered, codes)
+    if broken is not None:
+        ordered = frame.sort([f"{i}" for i in range(depth - 1, -1, -1)], nulls_last=True)
+        codes = _runs(ordered, depth)
+        broken = _broken(ordered, codes)
+        if broken is not None and need_nesting:
+            raise UsageError(
+                f"level {broken} does not nest: one of its nodes lies in more than one node of level {broken + 1}",
+                where=where,
+                hint="each node must have one parent; rename the node or change the sizes",
+            )
+    present = max(1, len(values) - values.null_count())
+    first = [np.unique(codes[:, at], return_index=True)[1] for at in range(depth)]
+
+    def make_labels(level: int) -> list[str]:
+        return ordered[f"{level}"].gather(first[level]).fill_null(SUPPRESSED if level else "").to_list()
+
+    def make_costs(level: int) -> NDArray[np.float64]:
+        if sizes is None:
+            count = np.bincount(codes[:, level])
+            out: NDArray[np.float64] = np.where(count > 1, np.minimum(count / present, 1.0), 0.0)
+        else:
+            out = np.array([sizes[level].get(label, 0.0) for label in make_labels(level)], dtype=np.float64)
+        if level == depth - 1 and len(codes) > 1:
+            out[:] = 1.0
+        return out
+
+    return Levels(ordered["value"], codes, make_labels, make_costs, nested=broken is None)
+
+
+def _runs(frame: pl.DataFrame, depth: int) -> Codes:
+    codes = np.zeros((frame.height, depth), np.int32)
+    for at in range(depth - 1):
+        column = frame[f"{at}"]
+        change = (column != column.shift(1)).fill_null(True).to_numpy() if frame.height else np.zeros(0, np.bool_)
+        codes[:, at] = np.cumsum(change) - 1
+    return codes
+
+
+def _broken(frame: pl.DataFrame, codes: Codes) -> int | None:
+    """The first level whose nodes are not runs of codes, or whose runs cross the next level's."""
+    for at in range(codes.shape[1] - 1):
+        runs = int(codes[-1, at]) + 1 if len(codes) else 0
+        if runs != frame[f"{at}"].n_unique():
+            return at
+        parents = np.unique(codes[:, at].astype(np.int64) << 32 | codes[:, at + 1])
+        if len(parents) != runs:
+            return at
+    return None
+
+
+def code_of(levels: Levels, values: pl.Series) -> Codes:
+    """The code of each of ``values``; -1 where the hierarchy does not know it."""
+    frame = pl.DataFrame({"value": levels.values, "code": np.arange(levels.size, dtype=np.int32)})
+    wanted = pl.DataFrame({"value": values}).with_columns(pl.col("value").cast(frame.schema["value"]))
+    found = wanted.join(frame, on="value", how="left", nulls_equal=True, maintain_order="left")["code"]
+    return found.fill_null(-1).to_numpy()

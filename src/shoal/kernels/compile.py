@@ -1,0 +1,10 @@
+"""How every kernel is compiled: cached on disk between runs, without the interpreter lock, exact arithmetic.
+
+No fast-math anywhere: a release must not depend on the rounding of one machine.
+"""
+
+from functools import partial
+
+from numba import njit
+
+kernel = partial(njit, cache=True, nogil=True, error_model="numpy")
