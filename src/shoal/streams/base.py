@@ -1,0 +1,136 @@
+"""The protocol of all stream methods: events in, by the batch; outcomes out, at once or later.
+
+A spec (:class:`StreamMethod`) starts a :class:`Running` method. The runner (``runtime.local``, later the Kafka
+worker) feeds it and obeys four rules:
+
+1. Events are numbered 0, 1, 2 … as they arrive; ``batch.first`` is the number of a batch's first event. A batch of
+   one is a batch.
+2. **Every event gets exactly one outcome**, in the same call or a later one (``push``, ``tick``, ``flush``): its
+   number stands once in ``outcomes.events`` (released) or once in ``outcomes.withheld`` (with a reason).
+   Rows whose number is -1 are synthetic; only the operator's side channel may see these numbers.
+3. ``tick(now)`` is input like any event: the runner logs it before it acts on it, so that a replay decides alike.
+   A zero-delay method answers it with nothing.
+4. ``snapshot()`` is bytes (versioned MessagePack, never pickle); ``spec.start(…, snapshot=bytes)`` continues as if
+   nothing had happened. A method is a function of (input order, snapshot, key, seed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.spec import Spec
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from shoal.core.schema import Schema
+    from shoal.promises.base import Promise
+
+Numbers = NDArray[np.int64]
+
+
+class Reason(IntEnum):
+    """Why an event was withheld."""
+
+    RARE = 1  # too few people, at every level
+    LATE = 2  # within the bound, but too few people are certain at its time
+    TOO_LATE = 3  # older than the bound on lateness
+    FUTURE = 4  # further ahead of the stream's clock than allowed
+    BAD = 5  # no subject, no time, an unusable value
+    UNKNOWN = 6  # a value its hierarchy does not know
+    FULL = 7  # the memory ceiling is reached
+    DUE = 8  # its delay ran out before the promise could be met
+    STICKY = 9  # an earlier decision of the same session stands
+    END = 10  # the stream ended before the promise could be met
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Events in the order of arrival.
+
+    ``frame`` is what the view may publish: masks are already applied, quasi columns still hold their exact values
+    (the method generalizes them). ``subjects`` is the unmasked subject beside it, counted and never published: text,
+    null where missing; ``None`` if the schema has no subject column (every row is then a person of its own).
+    ``times`` is event time in whole microseconds, negative where unusable; without a time column the event number.
+    """
+
+    frame: pl.DataFrame
+    times: Numbers
+    subjects: pl.Series | None = None
+    first: int = 0
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What became of events: ``released`` rows (the columns of ``Batch.frame``) stand for the events ``events``."""
+
+    released: pl.DataFrame | None = None
+    events: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    withheld: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    reasons: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+
+    def __len__(self) -> int:
+        return len(self.events) + len(self.withheld)
+
+
+class Running:
+    """A method at work: the state between batches. Memory is bounded by what the window or the delay holds."""
+
+    def push(self, batch: Batch) -> Outcomes:
+        """Take events; answer what is decided now, of these or of earlier ones."""
+        raise NotImplementedError
+
+    def tick(self, now: int) -> Outcomes:
+        """The clock says ``now`` (microseconds of event time) though no event came: release what is due."""
+        return Outcomes()
+
+    def flush(self) -> Outcomes:
+        """The stream has ended: decide everything that is still held."""
+        return Outcomes()
+
+    def snapshot(self) -> bytes:
+        """The whole state; start the same spec with it to continue."""
+        raise NotImplementedError
+
+    @property
+    def held(self) -> int:
+        """How many events wait for their outcome."""
+        return 0
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """Totals since the start: ``events``, ``released``, ``withheld`` and one per reason."""
+        raise NotImplementedError
+
+    def figures(self) -> Mapping[str, Any]:
+        """Live figures for people: rates, loss, smallest group, z, the tuner's decisions."""
+        return {}
+
+
+class StreamMethod(Spec, frozen=True):
+    """Parameters of a stream method; ``start`` makes it run."""
+
+    def start(
+        self,
+        schema: Schema,
+        promises: Sequence[Promise],
+        *,
+        key: bytes,
+        seed: int = 0,
+        snapshot: bytes | None = None,
+    ) -> Running:
+        """Begin, or continue from a snapshot.
+
+        ``key`` (32 bytes, from the key ring) makes fingerprints and random choices; the snapshot never holds it.
+        Promises the method cannot keep raise ``UsageError`` here, not later.
+        """
+        raise NotImplementedError
