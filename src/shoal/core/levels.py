@@ -108,7 +108,7 @@ class Levels:
         # a missing value has no place in an interval, and a level asked for is published as its node
         if self.numbers is None:
             return np.zeros(low.shape, np.bool_)
-        return (level > 0) & (high != self.missing) & (np.asarray(floor) == 0)
+        return np.asarray((level > 0) & (high != self.missing) & (np.asarray(floor) == 0))
 
     def _interval(self, low: int, high: int) -> str:
         assert self.numbers is not None
@@ -139,7 +139,10 @@ def nest(
     depth = len(labels)
     # a missing value comes last and stays apart until the root
     frame = frame.with_columns(
-        [pl.when(pl.col("value").is_null()).then(pl.lit(None)).otherwise(pl.col(f"{i}")).alias(f"{i}") for i in range(depth - 1)]
+        [
+            pl.when(pl.col("value").is_null()).then(pl.lit(None)).otherwise(pl.col(f"{i}")).alias(f"{i}")
+            for i in range(depth - 1)
+        ]
     )
     ordered = frame.sort("value", nulls_last=True)
     codes = _runs(ordered, depth)

@@ -1,0 +1,14 @@
+"""Table methods: an integer matrix and promises in, a label per row out. One file per algorithm, named as in its paper."""
+
+from shoal.core.spec import Family
+from shoal.tables.base import Grouping, TableMethod
+
+TABLE_METHODS: Family[TableMethod] = Family(
+    "table method",
+    __name__,
+    {
+        "mondrian": "mondrian:Mondrian",
+    },
+)
+
+__all__ = ["TABLE_METHODS", "Grouping", "TableMethod"]

@@ -1,0 +1,77 @@
+"""Groups of released rows, as a promise judges them, and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core.levels import Levels
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Rows that read alike in every quasi column share a label; labels are dense from 0.
+
+    Without ``people`` every row is one person, and findings say that rows were counted.
+    """
+
+    labels: NDArray[np.int32]
+    sensitive: Mapping[str, pl.Series] = field(default_factory=dict)
+    people: NDArray[np.int32] | None = None
+    levels: Mapping[str, Levels] = field(default_factory=dict)  # hierarchies of sensitive columns
+
+    @property
+    def count(self) -> int:
+        """Number of groups."""
+        return int(self.labels.max()) + 1 if len(self.labels) else 0
+
+    @property
+    def unit(self) -> str:
+        """What was counted."""
+        return "rows" if self.people is None else "people"
+
+    def sizes(self) -> NDArray[np.int64]:
+        """People (or rows) in each group."""
+        if self.people is None:
+            return np.bincount(self.labels, minlength=self.count)
+        pairs = np.unique(self.labels.astype(np.int64) << 32 | self.people)
+        return np.bincount(pairs >> 32, minlength=self.count)
+
+    def counts(self, column: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], pl.Series]:
+        """How many people (or rows) of each group have each value: group, value code and count, and the values."""
+        values = self.sensitive[column].unique().sort(nulls_last=True)
+        codes = self.sensitive[column].rank("dense").cast(pl.Int64) - 1
+        codes = codes.fill_null(len(values) - 1)
+        frame = pl.DataFrame({"group": self.labels, "value": codes})
+        if self.people is not None:  # a person who has a value twice has it once
+            frame = frame.with_columns(person=pl.Series(self.people)).unique()
+        found = frame.group_by("group", "value").len().sort("group", "value")
+        return (
+            found["group"].to_numpy().astype(np.int64),
+            found["value"].to_numpy(),
+            found["len"].to_numpy().astype(np.int64),
+            values,
+        )
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What a verifier found about one promise."""
+
+    promise: str  # as a person says it: "5-anonymity"
+    kept: bool
+    asked: float
+    reached: float  # the worst group's
+    groups: int
+    broken: int  # groups that break it
+    unit: str = "rows"  # what was counted
+    note: str = ""
+
+    def __str__(self) -> str:
+        state = "kept" if self.kept else f"broken in {self.broken:,} of {self.groups:,} groups"
+        text = f"{self.promise}: {state}; asked {self.asked:g}, reached {self.reached:.4g} ({self.unit} counted)"
+        return f"{text}; {self.note}" if self.note else text

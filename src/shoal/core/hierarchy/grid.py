@@ -1,0 +1,85 @@
+"""Positions: cells of a grid, in metres."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core.cells import SUPPRESSED
+from shoal.core.errors import UsageError
+from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.levels import Codes, Levels, code_of, nest
+
+METRES_PER_DEGREE = 111_320.0
+
+
+class Grid(Hierarchy, frozen=True, tag="grid"):
+    """A position ``latitude,longitude`` becomes the cell it lies in, ever larger: ``sizes`` in metres.
+
+    Values are texts like ``40.7128,-74.0060``. A cell is named by its south-west corner and its size. Each size
+    should divide the next; sizes that do not nest serve z-anonymity, which counts every level for itself, and are
+    refused where nesting is needed.
+
+    >>> import polars as pl
+    >>> Grid((100, 1000)).preview(pl.Series(["40.7128,-74.0060"])).row(0)
+    ('40.7128,-74.0060', '40.71236,-74.00626 +100m', '40.71146,-74.01455 +1000m', '*')
+    """
+
+    sizes: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.sizes or any(not s > 0 for s in self.sizes) or list(self.sizes) != sorted(set(self.sizes)):
+            raise UsageError("`sizes` must be positive metres, from small to large", where="grid")
+
+    @property
+    def nests(self) -> bool:
+        """Whether each size divides the next."""
+        return all((large / small).is_integer() for small, large in zip(self.sizes, self.sizes[1:], strict=False))
+
+    def compile(
+        self, values: pl.Series, *, where: str = "hierarchy", need_nesting: bool = True
+    ) -> tuple[Levels, Codes]:
+        """See :class:`Hierarchy`."""
+        if need_nesting and not self.nests:
+            raise UsageError(
+                "these sizes do not nest, so cells of one level cross cells of the next",
+                where=where,
+                hint="let each size divide the next, for example 100, 500, 1000",
+            )
+        latitude, longitude, known = positions(values)
+        kept = values.filter(pl.Series(known | values.is_null().to_numpy()))
+        inside = known | values.is_null().to_numpy()
+        labels = [kept.cast(pl.String)]
+        for size in self.sizes:
+            labels.append(self._cells(latitude[inside], longitude[inside], size))
+        labels.append(pl.Series([SUPPRESSED] * len(kept), dtype=pl.String))
+        levels = nest(kept, labels, need_nesting=need_nesting, where=where)
+        return levels, code_of(levels, values)
+
+    def _cells(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64], size: float) -> pl.Series:
+        # one width per band of the coarsest size that nests, or columns of small cells would cross large ones
+        band = self.sizes[-1] if self.nests else size
+        north = latitude * METRES_PER_DEGREE
+        middle = (np.floor(north / band) + 0.5) * band / METRES_PER_DEGREE
+        stretch = METRES_PER_DEGREE * np.maximum(np.cos(np.radians(middle)), 1e-6)
+        south = np.floor(north / size) * size / METRES_PER_DEGREE
+        west = np.floor(longitude * stretch / size) * size / stretch
+        name = f"{size:g}"
+        texts = [
+            None if np.isnan(a) else f"{a:.5f},{b:.5f} +{name}m"
+            for a, b in zip(south.tolist(), west.tolist(), strict=True)
+        ]
+        return pl.Series(texts, dtype=pl.String)
+
+
+def positions(values: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Latitudes, longitudes, and which values are positions on Earth."""
+    parts = values.cast(pl.String).str.split(",")
+    latitude, longitude = (
+        parts.list.get(at, null_on_oob=True).str.strip_chars().cast(pl.Float64, strict=False).to_numpy()
+        for at in (0, 1)
+    )
+    with np.errstate(invalid="ignore"):
+        known = (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180) & (parts.list.len().to_numpy() == 2)
+    return latitude, longitude, known

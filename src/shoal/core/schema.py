@@ -1,0 +1,97 @@
+"""What each column gives away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from shoal.core.errors import UsageError
+from shoal.core.hierarchy.base import Hierarchy
+
+Role = Literal["subject", "identifier", "quasi", "sensitive", "time", "plain"]
+Type = Literal["int", "float", "str", "bool", "date", "datetime"]
+
+
+class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One column: its role, and what its values are.
+
+    ``missing`` says what an empty cell is: a value of its own, or a reason to suppress the row. ``weight`` scales
+    the loss of a quasi column. ``unit``, ``late`` and ``ahead`` belong to the time column of a stream.
+    """
+
+    role: Role
+    type: Type | None = None
+    hierarchy: Hierarchy | None = None
+    weight: float = 1.0
+    missing: Literal["value", "suppress"] = "value"
+    unit: Literal["s", "ms", "us", "ns"] = "s"
+    late: str = "0s"
+    ahead: str = "0s"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight < float("inf"):
+            raise UsageError("`weight` must be positive and finite", where="column")
+
+
+class Schema(msgspec.Struct, frozen=True):
+    """All declared columns, in order. A column that is not declared is not released."""
+
+    columns: Mapping[str, Column]
+
+    def __post_init__(self) -> None:
+        if len(self.of("subject")) > 1:
+            raise UsageError("more than one column has the role `subject`", where="schema")
+
+    def of(self, *roles: Role) -> list[str]:
+        """The names of the columns with one of these roles."""
+        return [name for name, column in self.columns.items() if column.role in roles]
+
+    @property
+    def subject(self) -> str | None:
+        """The column that says whose row it is, if there is one."""
+        return next(iter(self.of("subject")), None)
+
+    @property
+    def quasi(self) -> list[str]:
+        """The columns an outsider may know."""
+        return self.of("quasi")
+
+    @property
+    def sensitive(self) -> list[str]:
+        """The columns an outsider must not learn."""
+        return self.of("sensitive")
+
+    def __getitem__(self, name: str) -> Column:
+        return self.columns[name]
+
+    @classmethod
+    def build(
+        cls,
+        *,
+        quasi: Mapping[str, Hierarchy | None],
+        sensitive: list[str] | None = None,
+        plain: list[str] | None = None,
+        identifiers: list[str] | None = None,
+        subject: str | None = None,
+        weights: Mapping[str, float] | None = None,
+    ) -> Schema:
+        """A schema from lists of names, as the short calls of the face take them."""
+        weights = weights or {}
+        columns = {name: Column("quasi", hierarchy=h, weight=weights.get(name, 1.0)) for name, h in quasi.items()}
+        more: list[tuple[Role, list[str]]] = [
+            ("sensitive", sensitive or []),
+            ("plain", plain or []),
+            ("identifier", identifiers or []),
+            ("subject", [subject] if subject else []),
+        ]
+        for role, names in more:
+            for name in names:
+                if name in columns:
+                    raise UsageError(f"column {name!r} is declared twice", where="schema", hint="give it one role")
+                columns[name] = Column(role)
+        unknown = set(weights) - set(quasi)
+        if unknown:
+            raise UsageError(f"weights for columns that are not quasi: {', '.join(sorted(unknown))}", where="schema")
+        return cls(columns)

@@ -1,0 +1,217 @@
+"""A table as integers: what every table method sees.
+
+Rows are sorted by their codes before a method sees them. So the same rows in another order give the same release,
+and equal rows stand together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core.errors import InputError, UsageError
+from shoal.core.hierarchy import HIERARCHIES
+from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.levels import Codes, Levels
+from shoal.core.schema import Column, Schema
+
+if TYPE_CHECKING:
+    from shoal.kernels.boxes import Shape
+
+
+@dataclass(frozen=True)
+class Sensitive:
+    """A sensitive column as codes; codes follow the order of the values, a missing value is the last."""
+
+    codes: Codes
+    values: pl.Series
+    levels: Levels | None = None  # if the column has a hierarchy
+
+
+@dataclass(frozen=True)
+class Table:
+    """The quasi columns as a matrix of codes, whose rows they are, and the sensitive columns beside.
+
+    ``rows[i]`` is the position of row i in the input; rows that cannot be released (a missing or an unknown value)
+    are not in the matrix but counted in ``withheld``.
+    """
+
+    names: tuple[str, ...]
+    matrix: Codes
+    levels: tuple[Levels, ...]
+    weights: NDArray[np.float64]
+    rows: NDArray[np.int64]
+    people: Codes | None = None
+    sensitive: Mapping[str, Sensitive] = field(default_factory=dict)
+    withheld: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Number of rows a method may group."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def crowd(self) -> int:
+        """Number of people among them."""
+        return self.size if self.people is None else len(np.unique(self.people))
+
+    def shape(self) -> Shape:
+        """The levels as flat arrays for kernels."""
+        from shoal.kernels.boxes import Shape
+
+        m = len(self.levels)
+        depth = np.array([x.depth for x in self.levels], np.int64)
+        size = np.array([x.size for x in self.levels], np.int64)
+        cost_offset = np.zeros((m, int(depth.max(initial=1))), np.int64)
+        costs: list[NDArray[np.float64]] = []
+        filled = 0
+        for j, column in enumerate(self.levels):
+            for level in range(column.depth):
+                # a hull needs no node but the root, where a missing value meets a number
+                skip = column.numbers is not None and level < column.depth - 1
+                part = np.zeros(0) if skip else column.costs(level)
+                cost_offset[j, level] = filled
+                costs.append(part)
+                filled += len(part)
+        numbers = [np.zeros(0) if x.numbers is None else x.numbers for x in self.levels]
+        return Shape(
+            _starts(size * depth),
+            depth,
+            size,
+            np.concatenate([np.zeros(0, np.int32), *[x.codes.ravel() for x in self.levels]]),
+            cost_offset,
+            np.concatenate([np.zeros(0), *costs]),
+            np.array([x.numbers is not None for x in self.levels], np.bool_),
+            _starts(np.array([len(x) for x in numbers], np.int64)),
+            np.concatenate([np.zeros(0), *numbers]),
+            np.array([x.width for x in self.levels], np.float64),
+            np.array([x.missing for x in self.levels], np.int64),
+            self.weights,
+        )
+
+
+def code(frame: pl.DataFrame, schema: Schema, *, where: str = "table") -> Table:
+    """Code the quasi and sensitive columns of a frame. Costs O(rows x columns) and one sort."""
+    names = tuple(schema.quasi)
+    require(frame, [*names, *schema.sensitive, *schema.of("subject")], where)
+    withheld = np.zeros(frame.height, np.bool_)
+    reasons: dict[str, int] = {}
+    matrix = np.empty((frame.height, len(names)), np.int32)
+    levels: list[Levels] = []
+    for j, name in enumerate(names):
+        column = schema[name]
+        compiled, codes = _compile(frame[name], column, f"column {name!r}")
+        levels.append(compiled)
+        matrix[:, j] = codes
+        missing = codes == compiled.missing if compiled.missing >= 0 else np.zeros(0, np.bool_)
+        if column.missing == "suppress" and missing.any():
+            _note(reasons, f"missing {name}", missing & ~withheld)
+            withheld |= missing
+        unknown = codes < 0
+        _note(reasons, f"unknown {name}", unknown & ~withheld)
+        withheld |= unknown
+    sensitive = {name: _sensitive(frame[name], schema[name], f"column {name!r}") for name in schema.sensitive}
+    people = None if schema.subject is None else factorize(frame[schema.subject])[0]
+    order = _order(matrix, [s.codes for s in sensitive.values()] + ([] if people is None else [people]), ~withheld)
+    return Table(
+        names,
+        matrix[order],
+        tuple(levels),
+        np.array([schema[name].weight for name in names], np.float64),
+        order,
+        None if people is None else people[order],
+        {name: Sensitive(s.codes[order], s.values, s.levels) for name, s in sensitive.items()},
+        reasons,
+    )
+
+
+def require(frame: pl.DataFrame, names: Sequence[str], where: str) -> None:
+    """Every named column is there."""
+    for name in names:
+        if name not in frame.columns:
+            raise UsageError(
+                f"there is no column {name!r}", where=where, hint=f"the columns are: {', '.join(frame.columns)}"
+            )
+
+
+def hierarchy_for(series: pl.Series, column: Column) -> Hierarchy:
+    """The declared hierarchy, or the natural one: intervals for numbers, periods for dates, else all or nothing."""
+    if column.hierarchy is not None:
+        return column.hierarchy
+    if series.dtype.is_numeric():
+        name = "range"
+    elif series.dtype in (pl.Date, pl.Datetime):
+        name = "calendar"
+    else:
+        name = "suppress"
+    return HIERARCHIES.decode(name)
+
+
+def factorize(series: pl.Series) -> tuple[Codes, pl.Series]:
+    """Dense codes in the order of the values, a missing value last; and the values."""
+    values = series.unique().sort(nulls_last=True)
+    return _positions(series, values, np.arange(len(values), dtype=np.int32)), values
+
+
+def _compile(series: pl.Series, column: Column, where: str) -> tuple[Levels, Codes]:
+    if series.dtype.is_nested() or series.dtype == pl.Object:
+        raise InputError(f"expected plain values, found {series.dtype}", where=where, hint="unnest the column first")
+    if series.dtype.is_float():
+        series = series.fill_nan(None)
+    distinct = series.unique().sort(nulls_last=True)
+    levels, codes = hierarchy_for(series, column).compile(distinct, where=where)
+    return levels, _positions(series, distinct, codes)
+
+
+def _positions(series: pl.Series, distinct: pl.Series, codes: Codes) -> Codes:
+    """``codes`` of the sorted distinct values, spread over the rows."""
+    if series.dtype.is_numeric() and not series.null_count():
+        return codes[np.searchsorted(distinct.to_numpy(), series.to_numpy())]
+    spread = series.replace_strict(distinct, pl.Series(codes), return_dtype=pl.Int32)
+    return spread.fill_null(int(codes[-1]) if len(codes) and distinct[-1] is None else -1).to_numpy()
+
+
+def _sensitive(series: pl.Series, column: Column, where: str) -> Sensitive:
+    if column.hierarchy is None:
+        return Sensitive(*factorize(series))
+    levels, codes = _compile(series, column, where)
+    if (codes < 0).any():
+        raise UsageError(
+            f"{int((codes < 0).sum())} rows hold a value that the hierarchy does not know",
+            where=where,
+            hint="add it to the tree, or name a `default` node",
+        )
+    return Sensitive(codes, levels.values, levels)
+
+
+def _order(matrix: Codes, more: Sequence[Codes], keep: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Positions of the kept rows, sorted by all codes: packed into as few integers as they need."""
+    keys: list[NDArray[np.int64]] = []
+    room = 0
+    for column in [*matrix.T, *more]:
+        span = int(column.max(initial=0)) + 2
+        if not keys or room * span >= 2**62:
+            keys.append(column.astype(np.int64))
+            room = span
+        else:
+            keys[-1] *= span
+            keys[-1] += column
+            room *= span
+    if not keys:
+        return np.flatnonzero(keep)
+    order = np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
+    return order[keep[order]] if not keep.all() else order
+
+
+def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)[:-1]]) if len(lengths) else lengths
+
+
+def _note(reasons: dict[str, int], reason: str, rows: NDArray[np.bool_]) -> None:
+    if rows.any():
+        reasons[reason] = int(rows.sum())

@@ -1,0 +1,181 @@
+"""Promises as compiled checks: may these rows be one group? Used inside methods, never by the verifier.
+
+A :class:`Rules` holds k and one entry per promise about a sensitive column. Where rows of one person repeat, ``person``
+and ``pair`` (person and value together) say so, and people are counted instead of rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.kernels.compile import kernel
+
+DISTINCT, ENTROPY, RECURSIVE, FREQUENCY, T_EQUAL, T_ORDERED, T_HIERARCHICAL = range(7)
+SLACK = 1e-9  # floating point only: sums of shares are not exact
+
+
+class Rules(NamedTuple):
+    """What must hold of a group, as arrays; s entries about sensitive columns."""
+
+    k: int
+    person: np.ndarray  # int32[n], or empty: every row is a person
+    people: int  # number of distinct persons (0 if rows are people)
+    value: np.ndarray  # int32[s, n]: sensitive code of each row
+    pair: np.ndarray  # int32[s, n], or [s, 0]: person and value together
+    pairs: np.ndarray  # int64[s]
+    kind: np.ndarray  # int64[s]
+    bound: np.ndarray  # float64[s]: l or t
+    c: np.ndarray  # float64[s]: the c of recursive (c, l)
+    size: np.ndarray  # int64[s]: number of distinct values
+    overall: np.ndarray  # float64[s, most values]: distribution in the whole table
+    node: np.ndarray  # int32[s, most values, most levels]: the hierarchy of the sensitive column
+    depth: np.ndarray  # int64[s]
+
+
+class Work(NamedTuple):
+    """Scratch space of one thread; stamps make clearing free."""
+
+    stamp: np.ndarray  # int64[1]
+    seen_person: np.ndarray  # int64[people]
+    seen_pair: np.ndarray  # int64[most pairs]
+    count: np.ndarray  # float64[most values], zero between calls
+
+
+@kernel
+def workspace(rules):
+    """Scratch space for :func:`holds`."""
+    pairs = 0
+    most = 1
+    for s in range(rules.kind.shape[0]):
+        pairs = max(pairs, rules.pairs[s])
+        most = max(most, rules.size[s])
+    return Work(
+        np.zeros(1, np.int64), np.zeros(rules.people, np.int64), np.zeros(pairs, np.int64), np.zeros(most, np.float64)
+    )
+
+
+@kernel
+def people_in(rules, rows, start, stop, work):
+    """How many people ``rows[start:stop]`` are. O(rows)."""
+    if rules.people == 0:
+        return stop - start
+    work.stamp[0] += 1
+    stamp = work.stamp[0]
+    found = 0
+    for at in range(start, stop):
+        person = rules.person[rows[at]]
+        if work.seen_person[person] != stamp:
+            work.seen_person[person] = stamp
+            found += 1
+    return found
+
+
+@kernel
+def holds(rules, rows, start, stop, work):
+    """Whether ``rows[start:stop]`` keep every promise as one group. O(rows + values) per promise."""
+    if stop - start < rules.k:
+        return False
+    people = people_in(rules, rows, start, stop, work)
+    if people < rules.k:
+        return False
+    for s in range(rules.kind.shape[0]):
+        total = _count_values(rules, s, rows, start, stop, work)
+        fine = judge_counts(rules, s, work.count, total, people)
+        for at in range(start, stop):
+            work.count[rules.value[s, rows[at]]] = 0.0
+        if not fine:
+            return False
+    return True
+
+
+@kernel
+def _count_values(rules, s, rows, start, stop, work):
+    work.stamp[0] += 1
+    stamp = work.stamp[0]
+    total = 0.0
+    for at in range(start, stop):
+        row = rows[at]
+        if rules.people:
+            pair = rules.pair[s, row]
+            if work.seen_pair[pair] == stamp:
+                continue
+            work.seen_pair[pair] = stamp
+        work.count[rules.value[s, row]] += 1.0
+        total += 1.0
+    return total
+
+
+@kernel
+def judge_counts(rules, s, count, total, people):
+    """Whether a group with these counts per value keeps promise s; ``total`` is their sum."""
+    kind = rules.kind[s]
+    size = rules.size[s]
+    bound = rules.bound[s]
+    if kind == DISTINCT:
+        return np.sum(count[:size] > 0) >= bound
+    if kind == ENTROPY:
+        entropy = 0.0
+        for v in range(size):
+            if count[v] > 0:
+                entropy -= count[v] / total * np.log(count[v] / total)
+        return entropy >= np.log(bound) - SLACK
+    if kind == FREQUENCY:
+        return np.max(count[:size]) * bound <= people
+    if kind == RECURSIVE:
+        ordered = np.sort(count[:size])[::-1]
+        first = int(bound) - 1
+        if first >= size:
+            return False
+        return ordered[0] < rules.c[s] * np.sum(ordered[first:]) - SLACK
+    return distance(rules, s, count, total) <= bound + SLACK
+
+
+@kernel
+def distance(rules, s, count, total):
+    """Earth mover's distance between a group's distribution and the whole table's."""
+    size = rules.size[s]
+    kind = rules.kind[s]
+    if kind == T_EQUAL:
+        moved = 0.0
+        for v in range(size):
+            moved += abs(count[v] / total - rules.overall[s, v])
+        return moved / 2.0
+    if kind == T_ORDERED:
+        moved = 0.0
+        carried = 0.0
+        for v in range(size - 1):
+            carried += count[v] / total - rules.overall[s, v]
+            moved += abs(carried)
+        return moved / max(1, size - 1)
+    return _hierarchical(rules, s, count, total)
+
+
+@kernel
+def _hierarchical(rules, s, count, total):
+    # mass that cannot be settled inside a node moves up: at each level it costs height / height of the root
+    size = rules.size[s]
+    depth = rules.depth[s]
+    extra = np.zeros(size)
+    for v in range(size):
+        extra[v] = count[v] / total - rules.overall[s, v]
+    moved = 0.0
+    for level in range(1, depth):
+        plus = np.zeros(size)
+        minus = np.zeros(size)
+        below = np.zeros(size)
+        for v in range(size):
+            below[rules.node[s, v, level - 1]] += extra[v]
+        seen = np.full(size, -1, np.int64)
+        for v in range(size):
+            child = rules.node[s, v, level - 1]
+            parent = rules.node[s, v, level]
+            if seen[child] == parent:
+                continue
+            seen[child] = parent
+            if below[child] > 0:
+                plus[parent] += below[child]
+            else:
+                minus[parent] -= below[child]
+        for node in range(size):
+            moved += min(plus[node], minus[node]) * level / (depth - 1)
+    return moved

@@ -1,0 +1,43 @@
+"""k-anonymity: nobody stands in a group of fewer than k people (Samarati and Sweeney 1998)."""
+
+from __future__ import annotations
+
+from shoal.core.errors import UsageError
+from shoal.core.groups import Finding, Groups
+from shoal.promises.base import Promise
+
+
+class KAnonymity(Promise, frozen=True, tag="k-anonymity"):
+    """Every combination of released quasi values is shared by at least ``k`` people.
+
+    Protects against finding a person's row by what is known of them. Does not protect against learning a sensitive
+    value that the whole group shares (add l-diversity), nor against comparing two releases of the same people.
+
+    >>> import numpy as np
+    >>> KAnonymity(2).judge(Groups(np.array([0, 0, 1], np.int32))).kept
+    False
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise UsageError(
+                f"k must be at least 1, found {self.k}", where="k-anonymity", hint="2 is the least that hides anyone"
+            )
+
+    def judge(self, groups: Groups) -> Finding:
+        """Smallest group against k. O(rows log rows)."""
+        sizes = groups.sizes()
+        reached = int(sizes.min()) if len(sizes) else 0
+        broken = int((sizes < self.k).sum())
+        return Finding(
+            f"{self.k}-anonymity",
+            broken == 0,
+            self.k,
+            reached,
+            groups.count,
+            broken,
+            groups.unit,
+            "" if groups.count else "nothing was released",
+        )
