@@ -1,0 +1,1 @@
+"""Values only: specs, schema, hierarchies, cells, tables, groups, releases, errors."""

@@ -4,7 +4,8 @@ No fast-math anywhere: a release must not depend on the rounding of one machine.
 """
 
 from functools import partial
+from typing import Any
 
 from numba import njit
 
-kernel = partial(njit, cache=True, nogil=True, error_model="numpy")
+kernel: Any = partial(njit, cache=True, nogil=True, error_model="numpy")

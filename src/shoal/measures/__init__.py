@@ -1,0 +1,1 @@
+"""How good and how risky a release is."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from shoal.core.errors import UsageError
-from shoal.core.groups import Finding, Groups
+from shoal.core.groups import Groups
 from shoal.promises.base import Promise
 
 
@@ -26,18 +29,17 @@ class KAnonymity(Promise, frozen=True, tag="k-anonymity"):
                 f"k must be at least 1, found {self.k}", where="k-anonymity", hint="2 is the least that hides anyone"
             )
 
-    def judge(self, groups: Groups) -> Finding:
-        """Smallest group against k. O(rows log rows)."""
+    @property
+    def title(self) -> str:
+        """See :class:`Promise`."""
+        return f"{self.k}-anonymity"
+
+    @property
+    def asked(self) -> float:
+        """See :class:`Promise`."""
+        return self.k
+
+    def measure(self, groups: Groups) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Group sizes against k. O(rows log rows)."""
         sizes = groups.sizes()
-        reached = int(sizes.min()) if len(sizes) else 0
-        broken = int((sizes < self.k).sum())
-        return Finding(
-            f"{self.k}-anonymity",
-            broken == 0,
-            self.k,
-            reached,
-            groups.count,
-            broken,
-            groups.unit,
-            "" if groups.count else "nothing was released",
-        )
+        return sizes.astype(np.float64), sizes >= self.k

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
-from shoal.core.groups import Finding, Groups
+from shoal.core.groups import Groups
 from shoal.promises.base import Promise
 
 SLACK = 1e-9  # floating point only
@@ -46,26 +46,20 @@ class LDiversity(Promise, frozen=True, tag="l-diversity"):
         """See :class:`Promise`."""
         return self.column
 
-    def judge(self, groups: Groups) -> Finding:
-        """The least diverse group against l. O(rows log rows)."""
-        group, _, count, _ = groups.counts(self.column)
-        reached, fine = self._measure(group, count, groups)
-        broken = int((~fine).sum())
+    @property
+    def title(self) -> str:
+        """See :class:`Promise`."""
         kind = "" if self.kind == "distinct" else f"{self.kind} "
-        return Finding(
-            f"{kind}{self.l:g}-diversity of {self.column}",
-            broken == 0,
-            self.l,
-            float(reached.min(initial=np.inf)) if len(reached) else 0.0,
-            groups.count,
-            broken,
-            groups.unit,
-        )
+        return f"{kind}{self.l:g}-diversity of {self.column}"
 
-    def _measure(
-        self, group: NDArray[np.int64], count: NDArray[np.int64], groups: Groups
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """The l each group reaches, and whether that is enough."""
+    @property
+    def asked(self) -> float:
+        """See :class:`Promise`."""
+        return self.l
+
+    def measure(self, groups: Groups) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """The l each group reaches. O(rows log rows)."""
+        group, _, count, _ = groups.counts(self.column)
         n = groups.count
         if self.kind == "distinct":
             distinct = np.bincount(group, minlength=n)

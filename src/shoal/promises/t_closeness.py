@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
-from shoal.core.groups import Finding, Groups
+from shoal.core.groups import Groups
 from shoal.core.levels import Levels, code_of
 from shoal.promises.base import Promise
 
@@ -43,8 +43,18 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
         """See :class:`Promise`."""
         return self.column
 
-    def judge(self, groups: Groups) -> Finding:
-        """The farthest group against t. O(groups x values)."""
+    @property
+    def title(self) -> str:
+        """See :class:`Promise`."""
+        return f"{self.t:g}-closeness of {self.column} ({self.distance})"
+
+    @property
+    def asked(self) -> float:
+        """See :class:`Promise`."""
+        return self.t
+
+    def measure(self, groups: Groups) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """How far each group is. O(groups x values)."""
         group, value, count, values = groups.counts(self.column)
         tree = self._tree(groups)
         if tree is not None:  # in the tree's own order
@@ -60,10 +70,7 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
             share[group[a:b] - start, value[a:b]] = count[a:b]
             share /= share.sum(1, keepdims=True)
             far[start:stop] = self._distance(share - overall, tree)
-        broken = int((far > self.t + SLACK).sum())
-        name = f"{self.t:g}-closeness of {self.column} ({self.distance})"
-        reached = float(far.max()) if len(far) else 0.0
-        return Finding(name, broken == 0, self.t, reached, groups.count, broken, groups.unit)
+        return far, far <= self.t + SLACK
 
     def _tree(self, groups: Groups) -> Levels | None:
         if self.distance != "hierarchical":

@@ -1,0 +1,1 @@
+"""Who runs a stream: here, or workers on Kafka."""

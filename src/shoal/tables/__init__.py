@@ -1,4 +1,4 @@
-"""Table methods: an integer matrix and promises in, a label per row out. One file per algorithm, named as in its paper."""
+"""Table methods: an integer matrix and promises in, a label per row out. A file per algorithm, named as in papers."""
 
 from shoal.core.spec import Family
 from shoal.tables.base import Grouping, TableMethod

@@ -1,0 +1,239 @@
+"""The face: make a release (method, then verify, then report), verify one, measure one, attack one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from shoal import __version__
+from shoal.core.errors import PromiseError, UsageError
+from shoal.core.frames import from_any
+from shoal.core.hierarchy import HIERARCHIES, Hierarchy
+from shoal.core.hierarchy.tree import Tree
+from shoal.core.release import Release, boxes_of, dense, recode
+from shoal.core.schema import Schema
+from shoal.core.table import Table, code
+from shoal.measures.loss import loss
+from shoal.measures.risk import Risk, risk
+from shoal.measures.utility import utility
+from shoal.promises import Promise
+from shoal.promises.k_anonymity import KAnonymity
+from shoal.promises.l_diversity import LDiversity
+from shoal.promises.t_closeness import TCloseness
+from shoal.report.model import Report
+from shoal.tables import TABLE_METHODS, TableMethod
+from shoal.tables.base import Progress, silent
+from shoal.tables.model import Model
+from shoal.verify import Verdict, group
+from shoal.verify import verify as verify_frame
+
+DEFAULT_METHOD = "mondrian"
+
+Quasi = Sequence[str] | Mapping[str, Hierarchy | str | Mapping[str, Any] | None]
+
+
+def anonymize(
+    data: Any,
+    *,
+    quasi: Quasi = (),
+    sensitive: Sequence[str] = (),
+    plain: Sequence[str] = (),
+    subject: str | None = None,
+    schema: Schema | None = None,
+    k: int | None = None,
+    l: float | None = None,  # noqa: E741
+    t: float | None = None,
+    promises: Sequence[Promise] = (),
+    method: TableMethod | str | None = None,
+    weights: Mapping[str, float] | None = None,
+    effort: str | int | None = None,
+    seed: int = 0,
+    cells: str = "text",
+    title: str = "release",
+    progress: Progress = silent,
+) -> Release:
+    """A verified release of a table: rows in their order, the same kind of frame that came in.
+
+    ``quasi`` are the columns an outsider may know, with hierarchies if you give a mapping (a name, a file of a
+    tree, a spec). ``k`` people share each combination of them; ``l`` and ``t`` speak about each ``sensitive`` column.
+    ``subject`` says whose row it is: people are counted, not rows. Columns you do not declare are left out.
+    Raises :class:`PromiseError` if the promises cannot be reached; nothing unverified is ever returned.
+
+    >>> import polars as pl, shoal
+    >>> patients = pl.DataFrame({"age": [21, 25, 58, 53], "zip": ["10115", "10117", "20095", "20097"],
+    ...                          "diag": ["flu", "cold", "flu", "asthma"]})
+    >>> shoal.anonymize(patients, quasi={"age": "range", "zip": {"use": "prefix", "length": 5}},
+    ...                 sensitive=["diag"], k=2, l=2).data.rows()
+    [('[21, 25]', '1011*', 'flu'), ('[21, 25]', '1011*', 'cold'), ('[53, 58]', '2009*', 'flu'), ('[53, 58]', '2009*', 'asthma')]
+    """
+    start = time.perf_counter()
+    frame, back = from_any(data)
+    schema = schema or build_schema(quasi, sensitive=sensitive, plain=plain, subject=subject, weights=weights)
+    asked = [*promises, *short_promises(schema, k=k, l=l, t=t)]
+    if not asked:
+        raise UsageError("no promise was asked for", where="anonymize", hint="give k, for example k=5")
+    chosen = choose_method(method, effort)
+    table = code(frame, schema)
+    progress(0.1, "grouping")
+    grouping = chosen.group(table, asked, seed=seed, progress=progress)
+    labels = grouping.labels if grouping.floor is not None else dense(grouping.labels)
+    boxes = boxes_of(table, labels, grouping.floor)
+    progress(0.9, "verifying")
+    released, groups = recode(frame, schema, table, labels, boxes, typed=cells == "struct")
+    verdict = _verify_release(frame, schema, table, groups, released, asked)
+    withheld = dict(table.withheld)
+    if (labels < 0).any():
+        withheld["suppressed by the method"] = int((labels < 0).sum())
+    left_out = [c for c in frame.columns if c not in schema.columns]
+    sizes = np.bincount(groups[groups >= 0])
+    report = Report(
+        title=title,
+        method={"use": chosen.use, **msgspec.structs.asdict(chosen)},
+        seed=seed,
+        rows=frame.height,
+        released=released.height,
+        withheld=withheld,
+        left_out=left_out,
+        findings=list(verdict.findings),
+        verified=verdict.kept,
+        loss=loss(table, labels, boxes, k=_k(asked), rows=frame.height),
+        risk_before=table_risk(frame, schema.quasi),
+        risk_after=table_risk(released, schema.quasi),
+        utility=utility(table, labels, boxes),
+        size_counts=[(int(s), int(n)) for s, n in zip(*np.unique(sizes[sizes > 0], return_counts=True), strict=True)],
+        seconds=time.perf_counter() - start,
+        notes=_notes(schema),
+        version=__version__,
+    )
+    model = Model(schema, table, labels, boxes, asked)
+    kept = np.flatnonzero(groups >= 0)
+    return Release(back(released, kept), groups, withheld, schema, left_out, report, model, list(report.notes))
+
+
+def verify(
+    data: Any,
+    *,
+    quasi: Sequence[str],
+    sensitive: Sequence[str] = (),
+    subject: str | None = None,
+    people: Any = None,
+    k: int | None = None,
+    l: float | None = None,  # noqa: E741
+    t: float | None = None,
+    promises: Sequence[Promise] = (),
+    schema: Schema | None = None,
+) -> Verdict:
+    """Judge released data against promises, by code that knows no method.
+
+    People are counted if the release shows a ``subject`` column or ``people`` (one entry per row) is handed in.
+    """
+    frame, _ = from_any(data)
+    schema = schema or build_schema(list(quasi), sensitive=sensitive)
+    asked = [*promises, *short_promises(schema, k=k, l=l, t=t)]
+    if not asked:
+        raise UsageError("no promise to judge", where="verify", hint="give k, for example k=5")
+    whose = pl.Series(people) if people is not None else frame[subject] if subject else None
+    levels = {}
+    for name in schema.sensitive:
+        hierarchy = schema[name].hierarchy
+        if hierarchy is not None and name in frame.columns:
+            levels[name] = hierarchy.compile(frame[name].unique())[0]
+    return verify_frame(frame, list(quasi), asked, people=whose, levels=levels)
+
+
+def table_risk(frame: pl.DataFrame, quasi: Sequence[str]) -> Risk:
+    """Risk of finding people again by these columns."""
+    return risk(np.bincount(group(frame, quasi))) if frame.height else risk(np.zeros(0, np.int64))
+
+
+def build_schema(
+    quasi: Quasi,
+    *,
+    sensitive: Sequence[str] = (),
+    plain: Sequence[str] = (),
+    subject: str | None = None,
+    weights: Mapping[str, float] | None = None,
+) -> Schema:
+    """A schema from the short forms of the face."""
+    named = quasi if isinstance(quasi, Mapping) else dict.fromkeys([quasi] if isinstance(quasi, str) else quasi)
+    hierarchies = {name: as_hierarchy(value, f"column {name!r}") for name, value in named.items()}
+    return Schema.build(
+        quasi=hierarchies, sensitive=list(sensitive), plain=list(plain), subject=subject, weights=weights
+    )
+
+
+def as_hierarchy(value: Hierarchy | str | Mapping[str, Any] | None, where: str) -> Hierarchy | None:
+    """A hierarchy from a spec, a name, a mapping, or the path of a tree's file."""
+    if value is None or isinstance(value, Hierarchy):
+        return value
+    if isinstance(value, str) and (value.endswith(".csv") or Path(value).is_file()):
+        return Tree(file=value)
+    return HIERARCHIES.decode(value, where)
+
+
+def short_promises(
+    schema: Schema,
+    *,
+    k: int | None = None,
+    l: float | None = None,
+    t: float | None = None,  # noqa: E741
+) -> list[Promise]:
+    """The promises behind ``k=5, l=2, t=0.2``: l and t speak about every sensitive column."""
+    out: list[Promise] = [] if k is None else [KAnonymity(k)]
+    if (l is not None or t is not None) and not schema.sensitive:
+        raise UsageError("l and t speak about sensitive columns, and none is declared", where="promises")
+    for column in schema.sensitive:
+        if l is not None:
+            out.append(LDiversity(l, column))
+        if t is not None:
+            out.append(TCloseness(t, column))
+    return out
+
+
+def choose_method(method: TableMethod | str | None, effort: str | int | None = None) -> TableMethod:
+    """The method, by name or as it is, with its ``effort`` set where it has one."""
+    chosen = TABLE_METHODS.decode(method or DEFAULT_METHOD, "method")
+    if effort is None:
+        return chosen
+    if not hasattr(chosen, "effort"):
+        raise UsageError(f"{chosen.use} has no effort to set", where="method")
+    return msgspec.structs.replace(chosen, effort=effort)
+
+
+def _verify_release(
+    frame: pl.DataFrame,
+    schema: Schema,
+    table: Table,
+    groups: np.ndarray[Any, np.dtype[np.int32]],
+    released: pl.DataFrame,
+    asked: Sequence[Promise],
+) -> Verdict:
+    people = frame[schema.subject].gather(np.flatnonzero(groups >= 0)) if schema.subject else None
+    levels = {name: s.levels for name, s in table.sensitive.items() if s.levels is not None}
+    verdict = verify_frame(released, schema.quasi, asked, people=people, levels=levels)
+    if not verdict.kept:
+        broken = next(f for f in verdict.findings if not f.kept)
+        raise PromiseError(
+            f"the release was not made: {broken}",
+            where="verify",
+            hint="this is a defect of the method: please report the method, its parameters and the promises",
+        )
+    return verdict
+
+
+def _k(promises: Sequence[Promise]) -> int:
+    return max((p.k for p in promises if isinstance(p, KAnonymity)), default=1)
+
+
+def _notes(schema: Schema) -> list[str]:
+    notes = []
+    for name, column in schema.columns.items():
+        if isinstance(column.hierarchy, Tree):
+            notes += [f"column {name!r}, {doubt}" for doubt in column.hierarchy.doubts()]
+    return notes

@@ -1,0 +1,113 @@
+"""A release: the released data, the groups behind it, what was withheld. Values only; a report is attached above."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core.levels import Codes
+from shoal.core.schema import Schema
+from shoal.core.table import Table
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Per group and column the lowest and highest code, and the least level to publish."""
+
+    low: Codes
+    high: Codes
+    floor: NDArray[np.int8] | None = None
+
+    def column(self, j: int) -> tuple[Codes, Codes, NDArray[np.int8] | int]:
+        """The boxes of one column."""
+        return self.low[:, j], self.high[:, j], 0 if self.floor is None else self.floor[:, j]
+
+
+@dataclass
+class Release:
+    """What may be published, and beside it what the operator keeps.
+
+    ``data`` is the kind of frame that came in, released rows in their order. ``groups`` has a label per input row,
+    -1 for withheld; ``withheld`` counts the reasons. ``report`` and ``model`` are attached by whoever made it.
+    """
+
+    data: Any
+    groups: NDArray[np.int32]
+    withheld: Mapping[str, int]
+    schema: Schema
+    left_out: Sequence[str] = ()  # columns of the input that were not declared
+    report: Any = None
+    model: Any = None
+    notes: list[str] = field(default_factory=list)
+
+
+def boxes_of(table: Table, labels: NDArray[np.int32], floor: NDArray[np.int8] | None = None) -> Boxes:
+    """The box of every group of a table."""
+    from shoal.kernels.boxes import group_boxes
+
+    low, high = group_boxes(table.matrix, labels, int(labels.max(initial=-1)) + 1)
+    return Boxes(low, high, floor)
+
+
+def dense(labels: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Labels renumbered from 0 without gaps; -1 stays."""
+    kept = labels >= 0
+    out = np.full(labels.shape, -1, np.int32)
+    out[kept] = np.unique(labels[kept], return_inverse=True)[1]
+    return out
+
+
+def recode(
+    frame: pl.DataFrame,
+    schema: Schema,
+    table: Table,
+    labels: NDArray[np.int32],
+    boxes: Boxes,
+    *,
+    typed: bool = False,
+) -> tuple[pl.DataFrame, NDArray[np.int32]]:
+    """The released frame, and the group of every input row (-1: withheld).
+
+    Quasi columns become text (or structs), once per group and then spread over its rows; sensitive and plain
+    columns are untouched; subjects, identifiers and undeclared columns are not in it.
+    """
+    groups = np.full(frame.height, -1, np.int32)
+    groups[table.rows] = labels
+    kept = np.flatnonzero(groups >= 0)
+    shown = [
+        c for c in frame.columns if c in schema.columns and schema[c].role in ("quasi", "sensitive", "plain", "time")
+    ]
+    columns: list[pl.Series] = []
+    for name in shown:
+        if name in table.names:
+            j = table.names.index(name)
+            cells = table.levels[j].text(*boxes.column(j))
+            if typed:
+                cells = typed_cells(cells)
+            columns.append(cells.gather(groups[kept]).alias(name))
+        else:
+            columns.append(frame[name] if len(kept) == frame.height else frame[name].gather(kept))
+    return pl.DataFrame(columns), groups
+
+
+def typed_cells(cells: pl.Series) -> pl.Series:
+    """Cells as structs ``{kind, text, low, high, closed}``, for files that keep types."""
+    from shoal.core.cells import read
+
+    parsed = [read(text) for text in cells.to_list()]
+    frame = pl.DataFrame(
+        {
+            "kind": [c.kind for c in parsed],
+            "text": [c.text for c in parsed],
+            "low": [c.low for c in parsed],
+            "high": [c.high for c in parsed],
+            "closed": [c.closed for c in parsed],
+        },
+        schema={"kind": pl.String, "text": pl.String, "low": pl.Float64, "high": pl.Float64, "closed": pl.Boolean},
+    )
+    return frame.fill_nan(None).to_struct(cells.name)

@@ -1,0 +1,102 @@
+"""The first attack: join a release with a register on the columns both have (seed 004, section 1.4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core.cells import SUPPRESSED, read
+from shoal.core.levels import Levels
+
+Nodes = Mapping[str, frozenset[str]]
+
+
+class Attack(msgspec.Struct, frozen=True):
+    """What joining with a register finds.
+
+    ``unique`` released rows match exactly one entry of the register, ``none`` match nobody; ``expected`` is how many
+    of the released rows an attacker who guesses evenly among the matches names rightly.
+    """
+
+    rows: int
+    unique: int
+    none: int
+    expected: float
+    smallest: int  # fewest matches of a row that has any
+
+
+def join(
+    released: pl.DataFrame, register: pl.DataFrame, on: Sequence[str], nodes: Mapping[str, Nodes] | None = None
+) -> Attack:
+    """Match released rows with register entries. O(different released rows x register).
+
+    ``nodes`` gives, per column, the values under each label of its hierarchy; a label that cannot be resolved could
+    be anyone.
+    """
+    cells = released.select(on).group_by(on, maintain_order=True).len()
+    counts = np.zeros(cells.height, np.int64)
+    columns = {name: _register(register[name]) for name in on}
+    cache: dict[tuple[str, str | None], NDArray[np.bool_]] = {}
+    for at, row in enumerate(cells.select(on).iter_rows()):
+        match = np.ones(register.height, np.bool_)
+        for name, value in zip(on, row, strict=True):
+            text = None if value is None else str(value)
+            key = (name, text)
+            if key not in cache:
+                if len(cache) > 20_000:
+                    cache.clear()
+                cache[key] = _matches(columns[name], text, (nodes or {}).get(name, {}))
+            match &= cache[key]
+        counts[at] = int(match.sum())
+    weight = cells["len"].to_numpy().astype(np.float64)
+    found = counts > 0
+    return Attack(
+        rows=released.height,
+        unique=int(weight[counts == 1].sum()),
+        none=int(weight[~found].sum()),
+        expected=float((weight[found] / counts[found]).sum()),
+        smallest=int(counts[found].min()) if found.any() else 0,
+    )
+
+
+def _register(column: pl.Series) -> tuple[pl.Series, NDArray[np.float64] | None]:
+    numbers = column.cast(pl.Float64).to_numpy() if column.dtype.is_numeric() else None
+    return column.cast(pl.String), numbers
+
+
+def _matches(column: tuple[pl.Series, NDArray[np.float64] | None], text: str | None, nodes: Nodes) -> NDArray[np.bool_]:
+    """Which register entries a released cell may stand for."""
+    texts, numbers = column
+    if text is None:
+        return texts.is_null().to_numpy()
+    if text == SUPPRESSED:
+        return np.ones(len(texts), np.bool_)
+    cell = read(text)
+    if cell.kind == "interval" and numbers is not None:
+        with np.errstate(invalid="ignore"):
+            upper = numbers <= cell.high if cell.closed else numbers < cell.high
+            return np.asarray((numbers >= cell.low) & upper)
+    if text in nodes:
+        return texts.is_in(sorted(nodes[text])).fill_null(False).to_numpy()
+    exact = (texts == text).fill_null(False).to_numpy()
+    if exact.any():
+        return exact
+    if text.endswith(SUPPRESSED):
+        return texts.str.starts_with(text.rstrip(SUPPRESSED)).fill_null(False).to_numpy()
+    return np.ones(len(texts), np.bool_)
+
+
+def members(levels: Levels) -> dict[str, frozenset[str]]:
+    """The values under each label of a hierarchy, for an attacker who has it too."""
+    texts = levels.values.cast(pl.String).to_list()
+    out: dict[str, set[str]] = {}
+    for level in range(1, levels.depth):
+        labels = levels.labels(level).gather(levels.codes[:, level]).to_list()
+        for label, value in zip(labels, texts, strict=True):
+            if value is not None:
+                out.setdefault(label, set()).add(value)
+    return {label: frozenset(values) for label, values in out.items()}

@@ -1,0 +1,50 @@
+"""How likely someone is found again: the prosecutor knows the person is in the data, the journalist does not, the
+marketer wants many (El Emam and Dankar 2008)."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Risk(msgspec.Struct, frozen=True):
+    """Chances of finding people again, 0 to 1.
+
+    ``prosecutor`` is the worst, ``average`` the mean over people; ``journalist`` the worst against the population
+    the data were drawn from (the same without one); ``marketer`` the expected share found. ``unique`` counts people
+    who are alone in their group, ``at_risk`` is the share whose chance exceeds one in five.
+    """
+
+    prosecutor: float
+    average: float
+    journalist: float
+    marketer: float
+    unique: int
+    at_risk: float
+    people: int
+    groups: int
+
+
+def risk(sizes: NDArray[np.int64], population: NDArray[np.int64] | None = None) -> Risk:
+    """Risk from the sizes of the groups; ``population`` has, in the same order, their sizes in a register.
+
+    >>> import numpy as np
+    >>> risk(np.array([1, 3])).marketer
+    0.5
+    """
+    sizes = sizes[sizes > 0] if population is None else sizes
+    people = int(sizes.sum())
+    if not people:
+        return Risk(0.0, 0.0, 0.0, 0.0, 0, 0.0, 0, 0)
+    world = sizes if population is None else np.maximum(population, sizes)
+    return Risk(
+        prosecutor=float(1 / sizes.min()),
+        average=len(sizes) / people,
+        journalist=float(1 / world.min()),
+        marketer=float((sizes / world).sum() / people),
+        unique=int((sizes == 1).sum()),
+        at_risk=float(sizes[sizes < 5].sum() / people),
+        people=people,
+        groups=len(sizes),
+    )

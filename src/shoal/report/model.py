@@ -1,0 +1,80 @@
+"""What is known about a release, as values; text, JSON and HTML are made from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from shoal.core.groups import Finding
+from shoal.measures.loss import Loss
+from shoal.measures.risk import Risk
+from shoal.measures.utility import Utility
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a person wants to know about a release, and nothing about any one person.
+
+    ``size_counts`` are pairs (group size, number of groups of that size), so that a picture can be drawn of any
+    number of groups.
+    """
+
+    title: str
+    method: dict[str, Any]
+    seed: int
+    rows: int
+    released: int
+    withheld: dict[str, int]
+    left_out: list[str]
+    findings: list[Finding]
+    verified: bool
+    loss: Loss
+    risk_before: Risk
+    risk_after: Risk
+    utility: Utility
+    size_counts: list[tuple[int, int]]
+    seconds: float
+    notes: list[str] = []
+    version: str = ""
+
+    def json(self) -> str:
+        """All figures, for machines."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+
+    def text(self) -> str:
+        """A page for the terminal."""
+        from shoal.report.text import render
+
+        return render(self)
+
+    def html(self) -> str:
+        """One self-contained page with pictures."""
+        from shoal.report.html import render
+
+        return render(self)
+
+    def write(self, file: str | Path) -> None:
+        """Write the page (``.html``) or the figures (``.json``)."""
+        from shoal.connect.files import replacing
+
+        path = Path(file)
+        with replacing(path) as out:
+            out.write_text(self.json() if path.suffix == ".json" else self.html(), encoding="utf-8")
+
+    def show(self) -> None:
+        """In a notebook the page with pictures; elsewhere the text."""
+        try:
+            from IPython import get_ipython  # type: ignore[import-not-found,unused-ignore]
+            from IPython.display import HTML, display  # type: ignore[import-not-found,unused-ignore]
+        except ImportError:
+            get_ipython = None
+        if get_ipython is not None and get_ipython() is not None:
+            display(HTML(self.html()))
+        else:
+            from rich.console import Console
+
+            Console().print(self.text(), markup=False, highlight=False)
+
+    def _repr_html_(self) -> str:
+        return self.html()
