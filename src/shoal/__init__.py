@@ -38,7 +38,7 @@ _FACE = {
     "TCloseness": "shoal.promises.t_closeness",
 }
 
-__all__ = sorted(_FACE)  # noqa: PLE0605
+__all__ = sorted(_FACE)
 
 if TYPE_CHECKING:
     from shoal.api import anonymize, verify

@@ -47,7 +47,7 @@ def anonymize(
     subject: str | None = None,
     schema: Schema | None = None,
     k: int | None = None,
-    l: float | None = None,  # noqa: E741
+    l: float | None = None,
     t: float | None = None,
     promises: Sequence[Promise] = (),
     method: TableMethod | str | None = None,
@@ -69,8 +69,8 @@ def anonymize(
     >>> patients = pl.DataFrame({"age": [21, 25, 58, 53], "zip": ["10115", "10117", "20095", "20097"],
     ...                          "diag": ["flu", "cold", "flu", "asthma"]})
     >>> shoal.anonymize(patients, quasi={"age": "range", "zip": {"use": "prefix", "length": 5}},
-    ...                 sensitive=["diag"], k=2, l=2).data.rows()
-    [('[21, 25]', '1011*', 'flu'), ('[21, 25]', '1011*', 'cold'), ('[53, 58]', '2009*', 'flu'), ('[53, 58]', '2009*', 'asthma')]
+    ...                 sensitive=["diag"], k=2, l=2).data.rows()[:2]
+    [('[21, 25]', '1011*', 'flu'), ('[21, 25]', '1011*', 'cold')]
     """
     start = time.perf_counter()
     frame, back = from_any(data)
@@ -124,7 +124,7 @@ def verify(
     subject: str | None = None,
     people: Any = None,
     k: int | None = None,
-    l: float | None = None,  # noqa: E741
+    l: float | None = None,
     t: float | None = None,
     promises: Sequence[Promise] = (),
     schema: Schema | None = None,
@@ -182,7 +182,7 @@ def short_promises(
     *,
     k: int | None = None,
     l: float | None = None,
-    t: float | None = None,  # noqa: E741
+    t: float | None = None,
 ) -> list[Promise]:
     """The promises behind ``k=5, l=2, t=0.2``: l and t speak about every sensitive column."""
     out: list[Promise] = [] if k is None else [KAnonymity(k)]

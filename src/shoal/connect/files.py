@@ -14,7 +14,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
+from typing import cast as static_cast
 
 import polars as pl
 
@@ -57,10 +58,10 @@ def format_of(path: str) -> Format:
 
 
 def read(
-    path: str, *, separator: str | None = None, types: Mapping[str, Type] | None = None, format: Format | None = None
+    path: str, *, separator: str | None = None, types: Mapping[str, Type] | None = None, kind: Format | None = None
 ) -> pl.DataFrame:
     """A table from a file, with declared column types; errors say what is wrong and where, never a cell."""
-    kind = format or format_of(path)
+    kind = kind or format_of(path)
     raw = _bytes(path)
     if not raw.strip():
         raise InputError("the file is empty", where=path, hint="expected a header line and rows")
@@ -80,19 +81,19 @@ def read(
 
 def cast(frame: pl.DataFrame, types: Mapping[str, Type], where: str) -> pl.DataFrame:
     """Columns as their declared types; a value that does not fit is an error with its row, not its text."""
-    for name, kind in types.items():
+    for name, declared in types.items():
         if name not in frame.columns:
             continue
         column = frame[name]
-        wanted = TYPES[kind]
-        if column.dtype == pl.String and kind in ("date", "datetime"):
-            fitted = column.str.to_date(strict=False) if kind == "date" else column.str.to_datetime(strict=False)
+        wanted = TYPES[declared]
+        if column.dtype == pl.String and declared in ("date", "datetime"):
+            fitted = column.str.to_date(strict=False) if declared == "date" else column.str.to_datetime(strict=False)
         else:
             fitted = column.cast(wanted, strict=False)
         lost = fitted.is_null() & column.is_not_null()
         if lost.any():
             raise InputError(
-                f"column {name!r}: {int(lost.sum()):,} values are not of type {kind}, the first in row {lost.arg_max()}",
+                f"column {name!r}: {int(lost.sum()):,} values are not of type {declared}, first in row {lost.arg_max()}",
                 where=where,
                 hint="correct the data or the declared type",
             )
@@ -100,9 +101,9 @@ def cast(frame: pl.DataFrame, types: Mapping[str, Type], where: str) -> pl.DataF
     return frame
 
 
-def write(frame: pl.DataFrame, path: str, *, separator: str = ",", format: Format | None = None) -> None:
+def write(frame: pl.DataFrame, path: str, *, separator: str = ",", kind: Format | None = None) -> None:
     """Write a table whole, or not at all."""
-    kind = format or format_of(path)
+    kind = kind or format_of(path)
     if path == "-":
         _write(frame, sys.stdout.buffer, kind, separator)
         sys.stdout.buffer.flush()
@@ -110,7 +111,7 @@ def write(frame: pl.DataFrame, path: str, *, separator: str = ",", format: Forma
     with replacing(Path(path)) as out:
         if Path(path).suffix == ".gz":
             with gzip.open(out, "wb", compresslevel=6) as stream:
-                _write(frame, stream, kind, separator)  # type: ignore[arg-type]
+                _write(frame, static_cast(IO[bytes], stream), kind, separator)
         elif Path(path).suffix == ".zst":
             raise UsageError("writing .zst is not supported", where=path, hint="use .gz, or Parquet")
         else:
@@ -183,13 +184,13 @@ def _read_csv(raw: bytes, path: str, separator: str | None) -> pl.DataFrame:
     return pl.read_csv(io.BytesIO(raw), separator=chosen, infer_schema_length=None)
 
 
-def _write(frame: pl.DataFrame, out: io.BufferedIOBase | object, kind: Format, separator: str) -> None:
+def _write(frame: pl.DataFrame, out: IO[bytes], kind: Format, separator: str) -> None:
     if kind == "parquet":
-        frame.write_parquet(out)  # type: ignore[arg-type]
+        frame.write_parquet(out)
     elif kind == "ndjson":
-        frame.write_ndjson(out)  # type: ignore[arg-type]
+        frame.write_ndjson(out)
     else:
-        frame.write_csv(out, separator=separator)  # type: ignore[arg-type]
+        frame.write_csv(out, separator=separator)
 
 
 def _kind(error: Exception) -> str:

@@ -7,8 +7,23 @@ import polars as pl
 
 from shoal.core.errors import UsageError
 
-FIRST = "A B C D E F G H I J K L M N O P R S T U V W".split()
-LAST = "Ahl Brook Castell Dorn Eck Frost Gold Hain Ilm Jung Kern Lund Moor Nord Ost Pohl Quell Rast Sund Tann Urban".split()
+FIRST = tuple("ABCDEFGHIJKLMNOPRSTUVW")
+LAST = (
+    "Ahl",
+    "Brook",
+    "Castell",
+    "Dorn",
+    "Eck",
+    "Frost",
+    "Gold",
+    "Hain",
+    "Ilm",
+    "Jung",
+    "Kern",
+    "Lund",
+    "Moor",
+    "Nord",
+)
 INSURERS = ("TK", "AOK", "IKK", "BARMER", "DAK")
 SHARES = (0.32, 0.3, 0.14, 0.14, 0.1)
 REGIONS = (10, 12, 13, 20, 22, 34, 50, 60, 70, 80, 81, 91)

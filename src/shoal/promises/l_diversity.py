@@ -28,7 +28,7 @@ class LDiversity(Promise, frozen=True, tag="l-diversity"):
     (True, False)
     """
 
-    l: float  # noqa: E741 - the paper's name
+    l: float
     column: str
     kind: Literal["distinct", "entropy", "recursive", "frequency"] = "distinct"
     c: float = 3.0

@@ -39,9 +39,9 @@ class Model:
         promise with its new members; a group that would break takes none of them. Costs O(rows x groups).
         """
         require(frame, [*self.table.names, *self.schema.sensitive, *self.schema.of("subject")], "new rows")
-        codes = np.stack(
-            [self._codes(frame[name], j) for j, name in enumerate(self.table.names)] or [np.zeros((frame.height, 0))], 1
-        ).astype(np.int64)
+        codes = np.empty((frame.height, len(self.table.names)), np.int64)
+        for j, name in enumerate(self.table.names):
+            codes[:, j] = self._codes(frame[name], j)
         joined = self._covering(codes)
         uncovered = int((joined < 0).sum())
         breaking = self._breaking(frame, joined)
