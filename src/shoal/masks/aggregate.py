@@ -1,0 +1,70 @@
+"""One number for all tuples of a window (seed 003, Figure 12)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from shoal.core.schema import Type
+from shoal.masks.base import Context, dtype_of, need_number
+from shoal.masks.window_mask import RunningWindow, WindowMask
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Aggregate(WindowMask, frozen=True, tag="aggregate"):
+    """Every value of the window becomes its sum, median, mean, max, min, count or mode.
+
+    Protects against: reading a single value.
+    Does not protect against: differences. Two windows that differ by one person (sliding windows do) give away that
+    person's value in their sums; ``max`` and ``min`` are always somebody's own value.
+    Cost: one pass.
+
+    >>> import polars as pl
+    >>> ages = pl.Series([23, 45, 26, 32, 26, 27])
+    >>> Aggregate(function="median").start(Context(type="int")).apply(ages, None).to_list()
+    [26.5, 26.5, 26.5, 26.5, 26.5, 26.5]
+    """
+
+    attack: ClassVar[str] = "differences between overlapping windows; the extreme is one person's value"
+
+    function: Literal["sum", "median", "mean", "max", "min", "count", "mode"] = "mean"
+
+    def output(self, kind: Type | None) -> Type | None:
+        """See :class:`Mask`."""
+        if self.function == "count":
+            return "int"
+        if self.function == "mode":
+            return kind
+        need_number(kind, "aggregate")
+        return "float" if self.function in ("mean", "median") else kind or "float"
+
+    def start(self, context: Context) -> RunningWindow:
+        """See :class:`Mask`."""
+        return _Aggregate(self.output(context.type), self)
+
+    def describe(self) -> str:
+        """See :class:`Mask`."""
+        return f"{self.function} of the window"
+
+
+class _Aggregate(RunningWindow):
+    def __init__(self, kind: Type | None, spec: Aggregate) -> None:
+        super().__init__(kind, spec.k)
+        self._function = spec.function
+
+    def mask(self, values: pl.Series, people: pl.Series | None, number: int) -> pl.Series:
+        import polars as pl
+
+        known = values.drop_nulls()
+        if known.dtype.is_float():
+            known = known.filter(known.is_finite())
+        one: Any
+        if self._function == "count":
+            one = len(known)
+        elif self._function == "mode":
+            one = known.mode().sort().first()  # of several, the smallest: the same on every machine
+        else:
+            one = getattr(known, self._function)()
+        filled = pl.Series(values.name, [one], dtype=dtype_of(self.type)).new_from_index(0, len(values))
+        return filled.to_frame("v").select(pl.when(values.is_not_null()).then("v"))["v"].alias(values.name)

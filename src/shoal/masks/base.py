@@ -1,0 +1,206 @@
+"""The seam of all masks: a spec says what, :class:`Context` says where, a :class:`Running` mask does it.
+
+A mask never raises on a value. What it cannot mask (a word where it expects a number) it suppresses: text becomes
+``*``, anything else null. A null stays null unless the mask was asked to hide it.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from shoal.core.cells import SUPPRESSED
+from shoal.core.errors import UsageError
+from shoal.core.keys import KeyRing
+from shoal.core.schema import Type
+from shoal.core.spec import Spec
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from shoal.core.hierarchy.base import Hierarchy
+
+Scope = Literal["value", "tuple", "window"]
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where a mask works: the column, what its values are, whose eyes it masks them for, and with which keys."""
+
+    column: str = "value"
+    type: Type | None = None
+    role: str = ""
+    keys: KeyRing = field(default_factory=KeyRing)
+    hierarchy: Hierarchy | None = None
+    subject: str | None = None
+    time: str | None = None
+    unit: str = "s"
+    types: Mapping[str, Type | None] = field(default_factory=dict)
+    folder: Path = field(default_factory=Path)
+
+    def need_subject(self, mask: str) -> str:
+        """The subject column, or an error that says why it is needed."""
+        if self.subject is None:
+            raise UsageError(
+                f"{mask} needs to know whose value it is",
+                where=self.column,
+                hint="declare a column with `role: subject`, or name columns in `by`",
+            )
+        return self.subject
+
+
+class Mask(Spec, frozen=True):
+    """How a value is hidden.
+
+    Traits, which the laws of :mod:`shoal.testing` hold every mask to: ``scope`` (value, tuple or window),
+    ``reversible`` (whoever holds the key can undo it), ``repeatable`` (equal values of a column read alike in one
+    role and epoch), ``keyed`` (outsiders cannot recompute it). ``attack`` names what it falls to.
+    """
+
+    scope: ClassVar[Scope] = "value"
+    reversible: ClassVar[bool] = False
+    repeatable: ClassVar[bool] = True
+    keyed: ClassVar[bool] = False
+    attack: ClassVar[str] = ""
+
+    def output(self, kind: Type | None) -> Type | None:
+        """The type of the masked values, known before any is seen."""
+        return "str"
+
+    def start(self, context: Context) -> Running:
+        """Ready to mask a column; what cannot work there raises ``UsageError`` now."""
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """A few words for `shoal explain`."""
+        return self.use
+
+
+class Running:
+    """A mask at work on one column: one value at a time, a column at once, or as an expression; all agree."""
+
+    def __init__(self, kind: Type | None, *, by: Sequence[str] = (), nulls: bool = False) -> None:
+        self.type = kind
+        self.by = tuple(by)
+        self.nulls = nulls
+
+    def one(self, value: Any, *by: Any) -> Any:
+        """The masked value; never called for a null unless ``nulls``."""
+        raise NotImplementedError
+
+    def many(self, values: pl.Series, *by: pl.Series) -> pl.Series:
+        """The masked column. By default one call per distinct value, or per row if other columns are read."""
+        import polars as pl
+
+        dtype = dtype_of(self.type)
+        if self.by:
+            rows = zip(values.to_list(), *(s.to_list() for s in by), strict=True)
+            out = [None if row[0] is None and not self.nulls else self.one(*row) for row in rows]
+            return pl.Series(values.name, out, dtype=dtype)
+        distinct = values.unique()
+        out = [None if v is None and not self.nulls else self.one(v) for v in distinct.to_list()]
+        table = pl.DataFrame({"was": distinct, "is": pl.Series(out, dtype=dtype)})
+        found = pl.DataFrame({"was": values}).join(table, on="was", how="left", nulls_equal=True, maintain_order="left")
+        return found["is"].alias(values.name)
+
+    def expression(self, column: pl.Expr, *by: pl.Expr) -> pl.Expr:
+        """The masked column as a polars expression."""
+        import polars as pl
+
+        return pl.map_batches([column, *by], lambda s: self.many(*s), return_dtype=dtype_of(self.type))
+
+    def reveal(self, text: str) -> Any:
+        """The value behind a token, for masks that are reversible."""
+        raise UsageError("this mask cannot be undone")
+
+    def settle(self) -> None:
+        """Make durable what the masked batch rests on; called before it is published."""
+
+
+class Plain(Running):
+    """A mask that is a function of the value alone."""
+
+    def __init__(self, kind: Type | None, function: Callable[[Any], Any], *, nulls: bool = False) -> None:
+        super().__init__(kind, nulls=nulls)
+        self.one = function  # type: ignore[method-assign, assignment]
+
+
+def dtype_of(kind: Type | None) -> pl.DataType:
+    """The polars type of a declared type; undeclared reads as text."""
+    import polars as pl
+
+    table: dict[Type | None, pl.DataType] = {
+        "int": pl.Int64(),
+        "float": pl.Float64(),
+        "bool": pl.Boolean(),
+        "date": pl.Date(),
+        "datetime": pl.Datetime("us"),
+    }
+    return table.get(kind, pl.String())
+
+
+def type_of(dtype: pl.DataType) -> Type | None:
+    """The declared type that fits a polars type, if one does."""
+    import polars as pl
+
+    if dtype.is_integer():
+        return "int"
+    if dtype.is_float() or dtype.is_decimal():
+        return "float"
+    if isinstance(dtype, pl.Datetime):
+        return "datetime"
+    if isinstance(dtype, (pl.Boolean, pl.Date)):
+        return "bool" if isinstance(dtype, pl.Boolean) else "date"
+    return "str" if isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Null)) else None
+
+
+def text_of(value: Any) -> str:
+    """One text per value, whatever reader it came through: JSON, CSV or a typed column."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if isinstance(value, datetime.datetime):
+        return value.isoformat()
+    return str(value)
+
+
+def as_text(column: pl.Expr, kind: Type | None) -> pl.Expr:
+    """Text of any column by the rules of :func:`text_of`."""
+    import polars as pl
+
+    if kind == "str":
+        return column
+
+    def convert(values: pl.Series) -> pl.Series:
+        if values.dtype == pl.String or values.dtype.is_integer():
+            return values.cast(pl.String)
+        return pl.Series(values.name, [None if v is None else text_of(v) for v in values.to_list()], dtype=pl.String)
+
+    return column.cast(pl.String) if kind == "int" else column.map_batches(convert, return_dtype=pl.String())
+
+
+def unusable(kind: Type | None) -> Any:
+    """What stands for a value that could not be masked."""
+    return SUPPRESSED if kind in (None, "str") else None
+
+
+def need_number(kind: Type | None, mask: str) -> Type | None:
+    """Refuse columns that are declared to hold something else than numbers."""
+    if kind not in (None, "int", "float"):
+        raise UsageError(
+            f"{mask} works on numbers, and the column holds {kind}", hint="declare `type: int` or `type: float`"
+        )
+    return kind
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a finite number (a boolean is none)."""
+    if isinstance(value, bool):
+        return False
+    return isinstance(value, int) or (isinstance(value, float) and value - value == 0)

@@ -1,0 +1,128 @@
+"""Conditions on a tuple: match, range, regular expression; and, or, not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from shoal.core.errors import UsageError
+from shoal.core.schema import Type
+from shoal.masks.base import as_text, is_number, text_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Scalar = str | int | float | bool
+LONGEST_PATTERN = 1000
+
+
+class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One test of a column (its own, unless ``column`` names another), or several tests combined.
+
+    ``equals`` and ``in`` compare as text, ``between`` includes both ends (null: no end), ``matches`` looks for a
+    regular expression anywhere in the text, in an engine whose time grows with the text alone (RE2: no
+    back-references, no catastrophe). A missing value passes no test.
+    """
+
+    column: str | None = None
+    equals: Scalar | None = None
+    among: tuple[Scalar, ...] | None = msgspec.field(default=None, name="in")
+    between: tuple[float | None, float | None] | None = None
+    matches: str | None = None
+    all: tuple[Condition, ...] | None = None
+    any: tuple[Condition, ...] | None = None
+    none: Condition | None = msgspec.field(default=None, name="not")
+
+    def __post_init__(self) -> None:
+        tests = (self.equals, self.among, self.between, self.matches, self.all, self.any, self.none)
+        if sum(t is not None for t in tests) != 1:
+            raise UsageError("a condition is exactly one of equals, in, between, matches, all, any, not")
+        if self.column is not None and (self.all is not None or self.any is not None or self.none is not None):
+            raise UsageError("`column` belongs to a single test, not to all, any or not")
+        if self.matches is not None:
+            pattern(self.matches)
+
+    def columns(self) -> list[str]:
+        """The other columns it reads, each once."""
+        parts = [*(self.all or ()), *(self.any or ()), *([self.none] if self.none else [])]
+        found = [self.column] if self.column else []
+        for part in parts:
+            found += part.columns()
+        return list(dict.fromkeys(found))
+
+    def test(self, place: Mapping[str | None, int]) -> Callable[[tuple[Any, ...]], bool]:
+        """A function of a row of values; ``place`` says where each column stands in it."""
+        if self.all is not None:
+            parts = [c.test(place) for c in self.all]
+            return lambda row: all(p(row) for p in parts)
+        if self.any is not None:
+            parts = [c.test(place) for c in self.any]
+            return lambda row: any(p(row) for p in parts)
+        if self.none is not None:
+            part = self.none.test(place)
+            return lambda row: not part(row)
+        at, accepts = place[self.column], self._accepts()
+        return lambda row: row[at] is not None and accepts(row[at])
+
+    def express(self, column: Mapping[str | None, pl.Expr], kind: Mapping[str | None, Type | None]) -> pl.Expr:
+        """The same as a polars expression."""
+        import polars as pl
+
+        if self.all is not None:
+            return pl.all_horizontal([c.express(column, kind) for c in self.all])
+        if self.any is not None:
+            return pl.any_horizontal([c.express(column, kind) for c in self.any])
+        if self.none is not None:
+            return ~self.none.express(column, kind)
+        here = column[self.column]
+        if self.equals is not None or self.among is not None:
+            wanted = [text_of(v) for v in (self.among if self.among is not None else (self.equals,))]
+            found = as_text(here, kind.get(self.column)).is_in(wanted)
+        else:
+            accepts = self._accepts()
+            found = here.map_batches(lambda s: _each(s, accepts), return_dtype=pl.Boolean())
+        return found.fill_null(False)
+
+    def _accepts(self) -> Callable[[Any], bool]:
+        if self.between is not None:
+            low, high = (
+                float("-inf") if e is None and not i else float("inf") if e is None else e
+                for i, e in enumerate(self.between)
+            )
+            return lambda v: is_number(v) and low <= v <= high
+        if self.matches is not None:
+            search = pattern(self.matches).search
+            return lambda v: search(text_of(v)) is not None
+        wanted = {text_of(v) for v in (self.among if self.among is not None else (self.equals,))}
+        return lambda v: text_of(v) in wanted
+
+
+def pattern(text: str) -> Any:
+    """A compiled regular expression of the linear-time engine; located error if it is none."""
+    import re2  # type: ignore[import-untyped]
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 1 << 20  # what {1000}{1000} would blow up is refused here
+    if len(text) > LONGEST_PATTERN:
+        raise UsageError(f"the regular expression is longer than {LONGEST_PATTERN} characters")
+    try:
+        return re2.compile(text, options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else "invalid"
+        raise UsageError(
+            f"the regular expression is not accepted: {reason.decode() if isinstance(reason, bytes) else reason}",
+            hint="RE2 syntax: no look-around, no back-references; that is why no text can stall it",
+        ) from None
+
+
+def _each(values: pl.Series, accepts: Callable[[Any], bool]) -> pl.Series:
+    import polars as pl
+
+    distinct = values.unique()
+    good = pl.Series([v is not None and accepts(v) for v in distinct.to_list()], dtype=pl.Boolean)
+    table = pl.DataFrame({"was": distinct, "is": good})
+    found = pl.DataFrame({"was": values}).join(table, on="was", how="left", nulls_equal=True, maintain_order="left")
+    return found["is"].alias(values.name)

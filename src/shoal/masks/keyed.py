@@ -1,0 +1,64 @@
+"""What keyed masks share: which key, which domain, whose eyes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from shoal.core.keys import DEFAULT
+from shoal.masks.base import Context, Mask, text_of
+
+
+class Keyed(Mask, frozen=True, kw_only=True):
+    """A mask with a secret.
+
+    ``key`` is its name in the key ring. ``domain`` says what may be compared: equal values of two columns (or data
+    sets) read alike only under the same domain, by default the column's own. Roles never share keys, unless
+    ``linkable`` says that this column may join their views.
+    """
+
+    keyed: ClassVar[bool] = True
+
+    key: str = DEFAULT
+    domain: str | None = None
+    linkable: bool = False
+
+    def derive(self, context: Context, *, epoch: int | None = None, size: int = 32) -> bytes:
+        """This mask's own key for a column and a role."""
+        return context.keys.derive(
+            self.key,
+            self.use,
+            role="" if self.linkable else context.role,
+            domain=self.domain or context.column,
+            epoch=epoch,
+            size=size,
+        )
+
+    def person(self, context: Context, subject: Any) -> bytes:
+        """The fingerprint under which a vault knows a person: the same for every role, so that one word forgets all."""
+        key = context.keys.derive(self.key, "person", epoch=context.keys.epochs(self.key)[0])
+        return digest(key, [subject])
+
+
+def digest(key: bytes, parts: Sequence[Any], size: int = 16) -> bytes:
+    """A keyed fingerprint of values; each with its length, a missing one unlike any text."""
+    hashed = hashlib.blake2b(key=key, digest_size=size)
+    for part in parts:
+        if part is None:
+            hashed.update(b"\xff\xff\xff\xff")
+        else:
+            text = text_of(part).encode("utf-8", "surrogatepass")
+            hashed.update(len(text).to_bytes(4, "big") + text)
+    return hashed.digest()
+
+
+def base32(raw: bytes) -> str:
+    """Letters and digits that survive spreadsheets, file names and phone calls."""
+    return base64.b32encode(raw).decode().rstrip("=").lower()
+
+
+def unbase32(text: str) -> bytes:
+    """The bytes again; ``ValueError`` if it is none."""
+    return base64.b32decode(text.upper() + "=" * (-len(text) % 8))

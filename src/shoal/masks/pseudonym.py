@@ -1,0 +1,95 @@
+"""A name that says only: the same one as before."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from typing import Any, ClassVar
+
+from shoal.core.cells import SUPPRESSED
+from shoal.core.errors import UsageError
+from shoal.core.vault import Vault
+from shoal.masks.base import Context, Running, is_number
+from shoal.masks.keyed import Keyed, base32, digest
+
+PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+class Pseudonym(Keyed, frozen=True, tag="pseudonym"):
+    """A keyed hash of 128 bits, ``v<epoch>:<letters>``; with ``rotate`` a new one every period of event time.
+
+    Equal values of one role read alike, within one period; different roles, columns, epochs and periods have nothing in
+    common. ``vault`` names a SQLite file of salts, one per person: delete the salt (`shoal keys forget-person`) and
+    nobody, not even the key's holder, can ever tell again whose pseudonym it was.
+
+    Protects against: reading or recomputing the value without the key; following a person across roles or periods.
+    Does not protect against: counting (whoever visits most often is the commonest pseudonym) and patterns of behaviour
+    within a period. It is a name, not anonymity: promises still count people behind it.
+    Cost: one BLAKE2b.
+    """
+
+    attack: ClassVar[str] = "frequency and behaviour: the most active pseudonym is the most active person"
+
+    rotate: str | None = None
+    vault: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.rotate is not None:
+            seconds(self.rotate, "pseudonym")
+
+    def start(self, context: Context) -> Running:
+        """See :class:`Mask`."""
+        if self.rotate is not None and context.time is None:
+            raise UsageError(
+                "`rotate` needs event time", where=context.column, hint="declare a column with `role: time`"
+            )
+        return _Pseudonym(self, context)
+
+    def describe(self) -> str:
+        """See :class:`Mask`."""
+        return f"pseudonym{f', new every {self.rotate}' if self.rotate else ''}"
+
+
+class _Pseudonym(Running):
+    def __init__(self, spec: Pseudonym, context: Context) -> None:
+        super().__init__("str", by=(context.time,) if spec.rotate and context.time else ())
+        self._spec, self._context = spec, context
+        self._key = spec.derive(context)
+        self._prefix = f"v{context.keys.current(spec.key)}:"
+        self._period = seconds(spec.rotate, "pseudonym") if spec.rotate else 0
+        self._vault = Vault(context.folder / spec.vault) if spec.vault else None
+
+    def one(self, value: Any, *by: Any) -> str:
+        parts = [value]
+        if self._period:
+            at = timestamp(by[0], self._context.unit)
+            if at is None:
+                return SUPPRESSED
+            parts.append(at // self._period)
+        if self._vault:
+            self._vault.begin()
+            parts.append(self._vault.salt(self._spec.person(self._context, value)).hex())
+        return self._prefix + base32(digest(self._key, parts))
+
+    def settle(self) -> None:
+        if self._vault:
+            self._vault.commit()
+
+
+def seconds(text: str, where: str) -> int:
+    """A length of time in words: ``30s``, ``15m``, ``24h``, ``7d``, ``2w``."""
+    found = re.fullmatch(r"(\d+)\s*([smhdw])", text.strip())
+    if not found or not int(found[1]):
+        raise UsageError("expected a length of time such as `30s`, `15m`, `24h` or `7d`", where=where)
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+def timestamp(value: Any, unit: str) -> int | None:
+    """Whole seconds since 1970; nothing if it is no time. Naive times are taken as UTC."""
+    if isinstance(value, datetime.datetime):
+        at = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
+        return (at - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(seconds=1)
+    if isinstance(value, datetime.date):
+        return (value - datetime.date(1970, 1, 1)).days * 86_400
+    return int(value // PER_SECOND[unit]) if is_number(value) else None

@@ -1,0 +1,51 @@
+"""Values change places within a window (seed 003, Figure 13)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from shoal.core.schema import Type
+from shoal.masks.base import Context
+from shoal.masks.keyed import digest
+from shoal.masks.window_mask import RunningWindow, WindowMask
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Shuffle(WindowMask, frozen=True, tag="shuffle"):
+    """The values of a window in another order, drawn with the key; every column by itself.
+
+    A value may land where it was: an order that forbids this would tell who has which value *not*. The same window
+    shuffles the same way whenever it is replayed.
+
+    Protects against: reading which value belongs to which tuple.
+    Does not protect against: the values themselves, which all stay; a value that fits only one tuple finds its way
+    home.
+    Cost: one BLAKE2b per tuple and a sort.
+    """
+
+    slides: ClassVar[bool] = False
+    attack: ClassVar[str] = "plausibility: a value that fits only one tuple is linked to it again"
+
+    def output(self, kind: Type | None) -> Type | None:
+        """See :class:`Mask`."""
+        return kind
+
+    def start(self, context: Context) -> RunningWindow:
+        """See :class:`Mask`."""
+        return _Shuffle(self.output(context.type), self, self.derive(context))
+
+    def describe(self) -> str:
+        """See :class:`Mask`."""
+        return "shuffled"
+
+
+class _Shuffle(RunningWindow):
+    def __init__(self, kind: Type | None, spec: Shuffle, key: bytes) -> None:
+        super().__init__(kind, spec.k)
+        self._key = key
+
+    def mask(self, values: pl.Series, people: pl.Series | None, number: int) -> pl.Series:
+        drawn = [digest(self._key, [number, at], 8) for at in range(len(values))]
+        return values.gather(sorted(range(len(values)), key=drawn.__getitem__))

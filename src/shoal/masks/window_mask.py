@@ -1,0 +1,56 @@
+"""What masks of a window share: how many people it needs, and what happens to a smaller one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from shoal.core.errors import UsageError
+from shoal.core.schema import Type
+from shoal.masks.base import Context, Running, Scope
+from shoal.masks.keyed import Keyed
+from shoal.masks.windows import AnyWindow, Sliding
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class WindowMask(Keyed, frozen=True, kw_only=True):
+    """A mask of one attribute over many tuples: over a whole file, or over each ``window`` of a stream.
+
+    A window with fewer than ``k`` people who have a value is withheld: the mean of two is known to both of them.
+    """
+
+    scope: ClassVar[Scope] = "window"
+    repeatable: ClassVar[bool] = False
+    slides: ClassVar[bool] = True
+
+    window: AnyWindow | None = None
+    k: int = 3
+
+    def __post_init__(self) -> None:
+        if self.k < 2:
+            raise UsageError("`k` must be at least 2: a window of one hides nobody", where=self.use)
+        if isinstance(self.window, Sliding) and not self.slides:
+            raise UsageError("this mask cannot slide: a value would be published twice", where=self.use)
+
+    def start(self, context: Context) -> RunningWindow:
+        """See :class:`Mask`."""
+        raise NotImplementedError
+
+
+class RunningWindow(Running):
+    """A window mask at work."""
+
+    def __init__(self, kind: Type | None, k: int) -> None:
+        super().__init__(kind)
+        self.k = k
+
+    def apply(self, values: pl.Series, people: pl.Series | None, number: int = 0) -> pl.Series | None:
+        """The masked values of window ``number``, or nothing: withheld. ``people`` says whose values they are."""
+        present = values.is_not_null()
+        who = people.filter(present).drop_nulls().n_unique() if people is not None else int(present.sum())
+        return None if who < self.k else self.mask(values, people, number)
+
+    def mask(self, values: pl.Series, people: pl.Series | None, number: int) -> pl.Series:
+        """The masked values of a window with enough people."""
+        raise NotImplementedError
