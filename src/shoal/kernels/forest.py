@@ -1,0 +1,415 @@
+"""Forest building and decomposition of Aggarwal et al. (seed 004, chapter 2), without ever holding the cost graph.
+
+A tree is held as half-edges: edge e runs from ``to[e ^ 1]`` to ``to[e]``. Vertices below ``rows`` are rows of the table,
+those above are Steiner vertices, which hold a component together and count nothing.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.kernels.compile import kernel
+from shoal.kernels.neighbours import nearest_outside, pair_costs
+from shoal.kernels.promises import holds, workspace
+
+NONE, CUT_A, CUT_B, CUT_C, CUT_D, OTHER = range(6)
+TRIES = 32  # edges tested where a promise beyond k refuses the cut of the paper
+
+
+class Forest(NamedTuple):
+    """Trees as half-edges; ``used`` counts vertices and half-edges."""
+
+    rows: int
+    head: np.ndarray  # int64[vertices]: first half-edge that leaves a vertex, or -1
+    following: np.ndarray  # int64[half-edges]
+    to: np.ndarray  # int64[half-edges]
+    used: np.ndarray  # int64[2]
+
+
+@kernel
+def empty_forest(rows, k):
+    """A forest without edges, with room for the edges and Steiner vertices that may come."""
+    most = rows + rows // max(1, k) + 2
+    used = np.zeros(2, np.int64)
+    used[0] = rows
+    return Forest(
+        rows,
+        np.full(most, -1, np.int64),
+        np.full(2 * rows + 2, -1, np.int64),
+        np.full(2 * rows + 2, -1, np.int64),
+        used,
+    )
+
+
+@kernel
+def connect(forest, u, v):
+    """Add the edge between u and v."""
+    e = forest.used[1]
+    forest.to[e], forest.to[e + 1] = v, u
+    forest.following[e], forest.head[u] = forest.head[u], e
+    forest.following[e + 1], forest.head[v] = forest.head[v], e + 1
+    forest.used[1] += 2
+
+
+@kernel
+def plant(target, k):
+    """The forest with an edge from each row to its target (-1: none)."""
+    forest = empty_forest(target.shape[0], k)
+    for row in range(target.shape[0]):
+        if target[row] >= 0:
+            connect(forest, row, target[row])
+    return forest
+
+
+@kernel
+def _unhook(forest, vertex, edge):
+    at = forest.head[vertex]
+    if at == edge:
+        forest.head[vertex] = forest.following[edge]
+        return
+    while forest.following[at] != edge:
+        at = forest.following[at]
+    forest.following[at] = forest.following[edge]
+
+
+@kernel
+def build(crowd, shape, rules, order):
+    """The forest: an edge target and cost per row (-1 and 0: none), and the component of each row.
+
+    Rows are taken in ``order``; the component of each grows, by the nearest row outside it to its vertex without an
+    outgoing edge, until it keeps the promises. Costs one nearest-neighbour search per edge; components are relabelled
+    smaller into larger.
+    """
+    n = order.shape[0]
+    start, cost = pair_costs(shape)
+    work = workspace(rules)
+    target = np.full(n, -1, np.int64)
+    length = np.zeros(n)
+    component = np.arange(n)
+    root = np.arange(n)
+    size = np.ones(n, np.int64)
+    head = np.arange(n)
+    tail = np.arange(n)
+    following = np.full(n, -1, np.int64)
+    rows = np.empty(n, np.int32)
+    plain = rules.people == 0 and rules.kind.shape[0] == 0
+    for row in order:
+        while True:
+            own = component[row]
+            if size[own] >= rules.k:
+                if plain:
+                    break
+                count = _collect(head[own], following, rows)
+                if holds(rules, rows, 0, count, work):
+                    break
+            u = root[own]
+            v, distance = nearest_outside(crowd, shape, start, cost, component, u)
+            if v < 0:
+                break  # everything is one component
+            target[u], length[u] = v, distance
+            other = component[v]
+            big, small = (own, other) if size[own] >= size[other] else (other, own)
+            last = root[other]
+            at = head[small]
+            while at >= 0:
+                component[at] = big
+                at = following[at]
+            following[tail[big]] = head[small]
+            tail[big] = tail[small]
+            size[big] += size[small]
+            root[big] = last
+    return target, length, component
+
+
+@kernel
+def _collect(at, following, rows):
+    count = 0
+    while at >= 0:
+        rows[count] = at
+        count += 1
+        at = following[at]
+    return count
+
+
+@kernel
+def _survey(forest, start, order, parent, below):
+    """Vertices of the tree around ``start`` in breadth-first order; parents; rows below each; and the rows in all."""
+    count = 1
+    order[0] = start
+    parent[start] = -1
+    at = 0
+    while at < count:
+        v = order[at]
+        below[v] = 1 if v < forest.rows else 0
+        e = forest.head[v]
+        while e >= 0:
+            w = forest.to[e]
+            if w != parent[v]:
+                parent[w] = v
+                order[count] = w
+                count += 1
+            e = forest.following[e]
+        at += 1
+    for at in range(count - 1, 0, -1):
+        below[parent[order[at]]] += below[order[at]]
+    return count, below[start]
+
+
+@kernel
+def choose_cut(forest, start, parent, below, s, k, chosen):
+    """The cut of DECOMPOSE COMPONENT, starting from candidate ``start``: its kind, the vertex that is split, and in
+    ``chosen`` the half-edges that go to the part without it (for A, the one edge that is removed).
+    """
+    u = start
+    while True:
+        phi, branch = _largest(forest, parent, below, s, u)
+        if s - phi >= k - 1 or phi == 0:
+            break
+        u = forest.to[branch]
+    v = forest.to[branch]
+    if phi >= k and s - phi >= k:
+        chosen[0] = branch
+        return CUT_A, u, 1
+    if s - phi == k - 1:
+        return CUT_B, v, _all_but(forest, v, branch ^ 1, chosen)
+    if phi == k - 1:
+        return CUT_C, u, _all_but(forest, u, branch, chosen)
+    return CUT_D, u, _gather(forest, parent, below, s, u, k, chosen)
+
+
+@kernel
+def _branch(forest, parent, below, s, u, edge):
+    """Rows of the branch of u behind ``edge``."""
+    w = forest.to[edge]
+    return s - below[u] if parent[u] == w else below[w]
+
+
+@kernel
+def _largest(forest, parent, below, s, u):
+    phi, branch = 0, -1
+    e = forest.head[u]
+    while e >= 0:
+        size = _branch(forest, parent, below, s, u, e)
+        if size > phi or branch < 0:
+            phi, branch = size, e
+        e = forest.following[e]
+    return phi, branch
+
+
+@kernel
+def _all_but(forest, vertex, edge, chosen):
+    count = 0
+    e = forest.head[vertex]
+    while e >= 0:
+        if e != edge:
+            chosen[count] = e
+            count += 1
+        e = forest.following[e]
+    return count
+
+
+@kernel
+def _gather(forest, parent, below, s, u, k, chosen):
+    """Cut D: subtrees of u are added to a first part until it has k - 1 rows; ``chosen`` is the part without u."""
+    own = 1 if u < forest.rows else 0
+    first, count = 0, 0
+    e = forest.head[u]
+    while e >= 0 and first < k - 1:
+        first += _branch(forest, parent, below, s, u, e)
+        chosen[count] = e
+        count += 1
+        e = forest.following[e]
+    rest = s - own - first
+    if first != k - 1 and rest == k - 1:
+        return count  # u completes the second part: the first goes without it
+    count = 0
+    while e >= 0:
+        chosen[count] = e
+        count += 1
+        e = forest.following[e]
+    return count
+
+
+@kernel
+def apply_cut(forest, kind, vertex, chosen, count):
+    """Cut: remove the edge (A), or hang the chosen edges on a new Steiner vertex. Returns a vertex of the cut part."""
+    away = forest.to[chosen[0]]
+    if kind == CUT_A:
+        _unhook(forest, vertex, chosen[0])
+        _unhook(forest, away, chosen[0] ^ 1)
+        return away
+    steiner = forest.used[0]
+    forest.used[0] += 1
+    for at in range(count):
+        e = chosen[at]
+        _unhook(forest, vertex, e)
+        forest.following[e], forest.head[steiner] = forest.head[steiner], e
+        forest.to[e ^ 1] = steiner
+    return steiner
+
+
+@kernel
+def _rows_behind(forest, vertex, chosen, count, mark, stamp, stack):
+    """Mark the rows behind the chosen half-edges of ``vertex``; how many."""
+    found = 0
+    for at in range(count):
+        top = 0
+        stack[0] = chosen[at]
+        while top >= 0:
+            edge = stack[top]
+            top -= 1
+            w = forest.to[edge]
+            mark[w] = stamp
+            if w < forest.rows:
+                found += 1
+            e = forest.head[w]
+            while e >= 0:
+                if e != edge ^ 1:
+                    top += 1
+                    stack[top] = e
+                e = forest.following[e]
+    return found
+
+
+@kernel
+def _fair(forest, vertex, chosen, count, order, vertices, s, rules, plain, scratch, work):
+    """Whether both parts of a cut keep the promises: real rows are counted, a Steiner vertex is none."""
+    if count == 0:
+        return False
+    scratch.stamp[0] += 1
+    stamp = scratch.stamp[0]
+    part = _rows_behind(forest, vertex, chosen, count, scratch.mark, stamp, scratch.stack)
+    if part < rules.k or s - part < rules.k:
+        return False
+    if plain:
+        return True
+    left, right = 0, part
+    for at in range(vertices):
+        v = order[at]
+        if v < forest.rows:
+            if scratch.mark[v] == stamp:
+                scratch.rows[left] = v
+                left += 1
+            else:
+                scratch.rows[right] = v
+                right += 1
+    return holds(rules, scratch.rows, 0, part, work) and holds(rules, scratch.rows, part, s, work)
+
+
+class Scratch(NamedTuple):
+    """Room that all cuts share."""
+
+    stamp: np.ndarray  # int64[1]
+    mark: np.ndarray  # int64[vertices]
+    stack: np.ndarray  # int64[half-edges]
+    rows: np.ndarray  # int32[rows]
+
+
+@kernel
+def decompose(forest, rules, limit):
+    """Cut every component with more than ``limit`` rows in two while both parts keep the promises; a label per row.
+
+    The cut of the paper is tested on real rows; where it fails (the moved vertex is a Steiner vertex, or a promise
+    beyond k is broken) any other cut is taken, and without one the component stays as it is.
+    """
+    vertices = forest.head.shape[0]
+    labels = np.full(forest.rows, -1, np.int32)
+    order = np.empty(vertices, np.int64)
+    parent = np.full(vertices, -1, np.int64)
+    below = np.zeros(vertices, np.int64)
+    chosen = np.empty(forest.to.shape[0], np.int64)
+    scratch = Scratch(
+        np.zeros(1, np.int64),
+        np.zeros(vertices, np.int64),
+        np.empty(forest.to.shape[0], np.int64),
+        np.empty(forest.rows, np.int32),
+    )
+    work = workspace(rules)
+    plain = rules.people == 0 and rules.kind.shape[0] == 0
+    pending = np.empty(vertices, np.int64)
+    groups = 0
+    for row in range(forest.rows):
+        if labels[row] >= 0:
+            continue
+        pending[0] = row
+        waiting = 1
+        while waiting:
+            start = pending[waiting - 1]
+            waiting -= 1
+            count, s = _survey(forest, start, order, parent, below)
+            kind = NONE
+            if s > limit:
+                kind, vertex, edges = choose_cut(forest, start, parent, below, s, rules.k, chosen)
+                if not _fair(forest, vertex, chosen, edges, order, count, s, rules, plain, scratch, work):
+                    kind, vertex, edges = _any_cut(
+                        forest, order, count, parent, below, s, rules, plain, chosen, scratch, work
+                    )
+            if kind == NONE:
+                for at in range(count):
+                    if order[at] < forest.rows:
+                        labels[order[at]] = groups
+                groups += 1
+                continue
+            pending[waiting] = vertex
+            pending[waiting + 1] = apply_cut(forest, kind, vertex, chosen, edges)
+            waiting += 2
+    return labels, groups
+
+
+@kernel
+def _any_cut(forest, order, count, parent, below, s, rules, plain, chosen, scratch, work):
+    """Some other cut that both parts survive: edges first, the most even ones; for k alone, then any vertex split."""
+    uneven = np.empty(count - 1, np.int64)
+    for at in range(1, count):
+        uneven[at - 1] = abs(2 * below[order[at]] - s)
+    tried = 0
+    for at in np.argsort(uneven, kind="mergesort"):
+        if tried == TRIES:
+            break
+        tried += 1
+        v = order[at + 1]
+        chosen[0] = _edge_between(forest, parent[v], v)
+        if _fair(forest, parent[v], chosen, 1, order, count, s, rules, plain, scratch, work):
+            return CUT_A, parent[v], 1
+    if plain:
+        for at in range(count):
+            edges = _split_vertex(forest, order[at], parent, below, s, rules.k, chosen)
+            if edges:
+                return OTHER, order[at], edges
+    return NONE, -1, 0
+
+
+@kernel
+def _edge_between(forest, u, v):
+    e = forest.head[u]
+    while forest.to[e] != v:
+        e = forest.following[e]
+    return e
+
+
+@kernel
+def _split_vertex(forest, u, parent, below, s, k, chosen):
+    """Branches of u that make a part of k rows without u and leave k with it (subset sum); how many, or 0."""
+    degree = _all_but(forest, u, -1, chosen)
+    reached = np.full(s + 1, -1, np.int64)  # the last branch with which a sum is made
+    reached[0] = degree
+    for at in range(degree):
+        size = _branch(forest, parent, below, s, u, chosen[at])
+        if size == 0:
+            continue
+        for total in range(s, size - 1, -1):
+            if reached[total] < 0 and reached[total - size] >= 0:
+                reached[total] = at
+    for total in range(k, s - k + 1):
+        if reached[total] < 0:
+            continue
+        taken = np.empty(degree, np.int64)
+        count = 0
+        while total > 0:
+            edge = chosen[reached[total]]
+            taken[count] = edge
+            count += 1
+            total -= _branch(forest, parent, below, s, u, edge)
+        chosen[:count] = taken[:count]
+        return count
+    return 0

@@ -1,0 +1,111 @@
+"""The last step of every method that forms groups by distance: no group is returned that breaks a promise."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.errors import UsageError
+from shoal.core.release import boxes_of, dense
+from shoal.core.table import Sensitive, Table
+from shoal.kernels import promises as compiled
+from shoal.promises.base import Promise
+from shoal.promises.rules import compile_rules
+
+Labels = NDArray[np.int32]
+
+
+def check_limit(suppress: float, where: str) -> None:
+    """A limit of suppression is a share of the rows."""
+    if not 0 <= suppress <= 1:
+        raise UsageError(f"`suppress` must lie between 0 and 1, found {suppress:g}", where=where)
+
+
+def settle(table: Table, promises: Sequence[Promise], labels: Labels, *, suppress: float = 0.0) -> Labels:
+    """Labels in which every group keeps every promise.
+
+    Broken groups are suppressed, the smallest first, while no more than the share ``suppress`` of the rows is; those
+    that remain are merged with their cheapest neighbour. t is judged on released rows only, so after suppression
+    the distribution of the whole is taken anew. If the promises cannot be kept without the suppressed rows, none is
+    suppressed. Costs O(broken groups x groups x columns).
+    """
+    labels = dense(labels)
+    if suppress > 0 and table.size:
+        kept = _without_outliers(table, promises, labels, int(suppress * table.size))
+        rest = take(table, kept)
+        if kept.any() and not kept.all() and _holds_whole(rest, promises):
+            out = np.full(table.size, -1, np.int32)
+            out[kept] = _merge(rest, promises, dense(labels[kept]))
+            return out
+    return _merge(table, promises, labels)
+
+
+def take(table: Table, kept: NDArray[np.bool_]) -> Table:
+    """The table of some of its rows."""
+    return dataclasses.replace(
+        table,
+        matrix=table.matrix[kept],
+        rows=table.rows[kept],
+        people=None if table.people is None else table.people[kept],
+        sensitive={n: Sensitive(s.codes[kept], s.values, s.levels) for n, s in table.sensitive.items()},
+    )
+
+
+def _holds_whole(table: Table, promises: Sequence[Promise]) -> bool:
+    rules = compile_rules(table, promises)
+    everything = np.arange(table.size, dtype=np.int32)
+    return bool(compiled.holds(rules, everything, 0, table.size, compiled.workspace(rules)))
+
+
+def _without_outliers(table: Table, promises: Sequence[Promise], labels: Labels, limit: int) -> NDArray[np.bool_]:
+    """Which rows stay when broken groups are suppressed within the limit."""
+    from shoal.kernels.repair import broken_groups
+
+    kept = labels >= 0
+    count = int(labels.max(initial=-1)) + 1
+    room = limit - int((~kept).sum())
+    while kept.any():
+        rules = compile_rules(take(table, kept), promises)
+        broken = np.flatnonzero(broken_groups(rules, labels[kept], count))
+        sizes = np.bincount(labels[kept], minlength=count)
+        order = broken[np.argsort(sizes[broken], kind="stable")]
+        fits = order[np.cumsum(sizes[order]) <= room]
+        if not len(fits):
+            return kept
+        kept &= ~np.isin(labels, fits)
+        room -= int(sizes[fits].sum())
+    return kept
+
+
+def _merge(table: Table, promises: Sequence[Promise], labels: Labels) -> Labels:
+    from shoal.kernels.repair import merge_broken
+
+    if not len(labels):
+        return labels
+    rules = compile_rules(table, promises)
+    shape = table.shape()
+    while True:
+        count = int(labels.max(initial=-1)) + 1
+        merged = dense(merge_broken(table.matrix, shape, rules, labels, count))
+        alike = _alike(table, merged) if table.people is not None else merged
+        if int(alike.max()) == int(merged.max()):
+            return merged
+        labels = alike  # groups that read alike are one group to whoever reads them
+
+
+def _alike(table: Table, labels: Labels) -> Labels:
+    """Labels in which groups that would be published alike are one."""
+    boxes = boxes_of(table, labels)
+    cells = []
+    for j, levels in enumerate(table.levels):
+        low, high, _ = boxes.column(j)
+        level = levels.meet(low, high)
+        hull = np.zeros(len(low), np.bool_) if levels.numbers is None else (level > 0) & (high != levels.missing)
+        node = levels.codes[low, level]
+        cells.append(np.where(hull, low + np.int64(levels.size), level))
+        cells.append(np.where(hull, high, node))
+    same = np.unique(np.stack(cells, 1), axis=0, return_inverse=True)[1].reshape(-1)
+    return dense(same[labels].astype(np.int32))
