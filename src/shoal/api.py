@@ -12,16 +12,19 @@ import numpy as np
 import polars as pl
 
 from shoal import __version__
+from shoal.connect.files import read
 from shoal.core.errors import PromiseError, UsageError
 from shoal.core.frames import from_any
 from shoal.core.hierarchy import HIERARCHIES, Hierarchy
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.release import Release, boxes_of, dense, recode
 from shoal.core.schema import Schema
-from shoal.core.table import Table, code
+from shoal.core.table import Table, code, hierarchy_for, require
+from shoal.measures.attack import Attack, join, members
 from shoal.measures.loss import loss
 from shoal.measures.risk import Risk, risk
 from shoal.measures.utility import utility
+from shoal.policy.load import load
 from shoal.promises import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
@@ -31,6 +34,7 @@ from shoal.tables import TABLE_METHODS, TableMethod
 from shoal.tables.base import Progress, silent
 from shoal.tables.model import Model
 from shoal.verify import Verdict, group
+from shoal.verify import intersection as intersect
 from shoal.verify import verify as verify_frame
 
 DEFAULT_METHOD = "mondrian"
@@ -237,3 +241,71 @@ def _notes(schema: Schema) -> list[str]:
         if isinstance(column.hierarchy, Tree):
             notes += [f"column {name!r}, {doubt}" for doubt in column.hierarchy.doubts()]
     return notes
+
+
+def intersection(before: Any, after: Any, quasi: Sequence[str], subject: str) -> dict[str, float]:
+    """What two releases of the same people reveal together; both show the ``subject`` (a pseudonym will do)."""
+    first, second = from_any(before)[0], from_any(after)[0]
+    return intersect(first, second, quasi, [first[subject], second[subject]])
+
+
+def attack(released: Any, register: Any, on: Sequence[str], *, schema: Schema | None = None) -> Attack:
+    """Join a release with a register on columns both have; with a ``schema`` the attacker knows its hierarchies."""
+    shown, known = from_any(released)[0], from_any(register)[0]
+    for frame, where in ((shown, "release"), (known, "register")):
+        require(frame, on, where)
+    nodes = {}
+    if schema is not None:
+        for name in on:
+            if name in schema.columns:
+                hierarchy = hierarchy_for(known[name], schema[name])
+                nodes[name] = members(hierarchy.compile(known[name].unique())[0])
+    return join(shown, known, on, nodes)
+
+
+def anonymize_view(
+    data: str,
+    policy: str,
+    view: str | None = None,
+    *,
+    method: TableMethod | str | None = None,
+    effort: str | int | None = None,
+    seed: int = 0,
+    cells: str = "text",
+    separator: str | None = None,
+    progress: Progress = silent,
+) -> Release:
+    """Release a file as a view of a policy says."""
+    loaded = load(policy)
+    chosen = loaded.view(view)
+    frame = read(data, separator=separator, types=loaded.types())
+    shown = [n for n, c in loaded.schema.columns.items() if chosen.shows(n) or c.role in ("quasi", "subject")]
+    hidden = [n for n in loaded.schema.quasi if not chosen.shows(n)]
+    schema = Schema({n: loaded.schema[n] for n in shown if n not in hidden})
+    using = method or chosen.method
+    if using is not None and not isinstance(using, str | TableMethod):
+        raise UsageError(f"{using.use} is not a method for tables", where=policy, hint="give --method")
+    return anonymize(
+        frame,
+        schema=schema,
+        promises=chosen.promises,
+        method=using,
+        effort=effort,
+        seed=seed,
+        cells=cells,
+        title=loaded.dataset,
+        progress=progress,
+    )
+
+
+def verify_view(
+    released: str, policy: str, view: str | None = None, *, original: str | None = None, separator: str | None = None
+) -> Verdict:
+    """Judge a released file against what a view of a policy promises."""
+    loaded = load(policy)
+    chosen = loaded.view(view)
+    frame = read(released, separator=separator)
+    quasi = [n for n in loaded.schema.quasi if chosen.shows(n)]
+    subject = loaded.schema.subject
+    shown = subject if subject is not None and subject in frame.columns else None
+    return verify(frame, quasi=quasi, promises=chosen.promises, subject=shown, schema=loaded.schema)

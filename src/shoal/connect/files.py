@@ -11,7 +11,7 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Literal
@@ -71,7 +71,7 @@ def read(
         elif kind == "ndjson":
             frame = pl.read_ndjson(io.BytesIO(_decoded(raw, path)), infer_schema_length=None)
         else:
-            frame = _read_csv(_decoded(raw, path), path, separator)
+            frame = _read_csv(_decoded(raw, path), path, separator, types or {})
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(
             f"cannot be read as {kind} ({_kind(error)})", where=path, hint="is the file whole, and of this format?"
@@ -166,7 +166,7 @@ def _decoded(raw: bytes, path: str) -> bytes:
     return raw.removeprefix(b"\xef\xbb\xbf")
 
 
-def _read_csv(raw: bytes, path: str, separator: str | None) -> pl.DataFrame:
+def _read_csv(raw: bytes, path: str, separator: str | None, types: Mapping[str, Type]) -> pl.DataFrame:
     first = raw.split(b"\n", 1)[0].decode().rstrip("\r")
     chosen = separator or ("\t" if ".tsv" in path else ",")
     header = next(csv.reader([first], delimiter=chosen))
@@ -181,7 +181,27 @@ def _read_csv(raw: bytes, path: str, separator: str | None) -> pl.DataFrame:
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise InputError(f"two columns are called {twice[0]!r}", where=f"{path}, line 1", hint="rename one of them")
-    return pl.read_csv(io.BytesIO(raw), separator=chosen, infer_schema_length=None)
+    frame = pl.read_csv(io.BytesIO(raw), separator=chosen, infer_schema=False)
+    return infer(frame, {name for name, declared in types.items() if declared == "str"})
+
+
+def infer(frame: pl.DataFrame, keep: Set[str] = frozenset()) -> pl.DataFrame:
+    """Text columns as numbers where every value is one; a code with leading zeros, or one to ``keep``, stays text."""
+    columns = []
+    for column in frame.iter_columns():
+        known = column.drop_nulls()
+        if not len(known) or column.dtype != pl.String or column.name in keep:
+            columns.append(column)
+        elif known.str.contains(r"^-?(0|[1-9][0-9]{0,17})$").all():
+            columns.append(column.cast(pl.Int64))
+        elif (
+            known.str.contains(r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$").all()
+            and not known.str.contains(r"^[+-]?0[0-9]").any()
+        ):
+            columns.append(column.cast(pl.Float64))
+        else:
+            columns.append(column)
+    return pl.DataFrame(columns)
 
 
 def _write(frame: pl.DataFrame, out: IO[bytes], kind: Format, separator: str) -> None:

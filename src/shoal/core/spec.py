@@ -44,6 +44,11 @@ class Family(Generic[S]):
         self._package = package
         self._members = dict(members)
 
+    @property
+    def noun(self) -> str:
+        """What a member is called in a sentence."""
+        return self.name.replace("_", " ")
+
     def names(self) -> list[str]:
         """The names of all members, those of other packages included."""
         return sorted({*self._members, *(e.name for e in self._plugins())})
@@ -57,7 +62,7 @@ class Family(Generic[S]):
             if plugin.name == name:
                 return cast(type[S], plugin.load())
         raise PolicyError(
-            f"there is no {self.name} called {name!r}", where=where, hint=f"one of: {', '.join(self.names())}"
+            f"there is no {self.noun} called {name!r}", where=where, hint=f"one of: {', '.join(self.names())}"
         )
 
     def classes(self) -> list[type[S]]:
@@ -76,7 +81,7 @@ class Family(Generic[S]):
             value = {"use": value}
         if not isinstance(value, Mapping) or not isinstance(value.get("use"), str):
             raise PolicyError(
-                f"expected the name of a {self.name} or a mapping with `use`, found {type(value).__name__}",
+                f"expected the name of a {self.noun} or a mapping with `use`, found {type(value).__name__}",
                 where=where,
                 hint=f"for example {{use: {self.names()[0]}}}",
             )

@@ -4,7 +4,7 @@ from shoal.core.spec import Family
 from shoal.tables.base import Grouping, TableMethod
 
 TABLE_METHODS: Family[TableMethod] = Family(
-    "table method",
+    "table_method",
     __name__,
     {
         "mondrian": "mondrian:Mondrian",

@@ -1,0 +1,169 @@
+"""``shoal anonymize``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from shoal.cli.terminal import Json, Names, Separator, answer, names, pairs, progress, say
+from shoal.core.errors import UsageError
+
+
+def anonymize(
+    data: str,
+    *,
+    output: Annotated[str | None, Parameter(alias="-o")] = None,
+    policy: str | None = None,
+    view: str | None = None,
+    quasi: Names = None,
+    hierarchy: Names = None,
+    sensitive: Names = None,
+    plain: Names = None,
+    subject: str | None = None,
+    weight: Names = None,
+    k: int | None = None,
+    l: float | None = None,
+    t: float | None = None,
+    method: str | None = None,
+    effort: str | None = None,
+    report: str | None = None,
+    cells: str = "text",
+    separator: Separator = None,
+    seed: int = 0,
+    dry_run: Annotated[bool, Parameter(negative=())] = False,
+    json: Json = False,
+) -> None:
+    """Release a table: what is promised is verified before a byte is written.
+
+    Examples: `shoal anonymize patients.csv --quasi zip,sex,age --sensitive diag --k 5 --l 2 -o released.csv`;
+    `shoal anonymize patients.csv --policy policy.yaml --view research -o released.parquet --report report.html`.
+
+    Parameters
+    ----------
+    data
+        CSV (also .gz), Parquet or NDJSON; `-` is standard input.
+    output
+        Where the release goes; by its name CSV, Parquet or NDJSON. `-` (the default) is standard output.
+    policy
+        A policy file; its view says what is shown and promised.
+    view
+        Which view of the policy; needed if several promise something.
+    quasi
+        Columns an outsider may know.
+    hierarchy
+        How a quasi column becomes less precise: `zip=prefix:5`, `country=countries.csv`, `age=range`.
+    sensitive
+        Columns an outsider must not learn; shown unchanged.
+    plain
+        Further columns to show unchanged. A column that is not declared is left out.
+    subject
+        The column that says whose row it is: people are counted, not rows.
+    weight
+        What a column's detail is worth: `age=2`.
+    k
+        Every released combination is shared by at least k people.
+    l
+        Every group has at least l different values of each sensitive column.
+    t
+        Every group's sensitive values are spread like the whole table's, within t.
+    method
+        How groups are found, for example `mondrian`.
+    effort
+        How long a method may search: low, normal, high, or a number of steps.
+    report
+        Also write a report: .html with pictures, or .json.
+    cells
+        `text`, or `struct` for typed cells in Parquet.
+    separator
+        The CSV separator, if it is not a comma.
+    seed
+        The same seed gives the same release.
+    dry_run
+        Do everything, write nothing.
+    json
+        Print the report as JSON instead of text (on stderr, or on stdout if the data go elsewhere).
+    """
+    from shoal import api
+    from shoal.connect import files
+
+    separator = "\t" if separator == "TAB" else separator
+    if cells not in ("text", "struct"):
+        raise UsageError(f"expected text or struct, found {cells!r}", where="--cells")
+    with progress("anonymizing") as tell:
+        if policy is not None:
+            release = api.anonymize_view(
+                data,
+                policy,
+                view,
+                method=method,
+                effort=_effort(effort),
+                seed=seed,
+                cells=cells,
+                separator=separator,
+                progress=tell,
+            )
+        else:
+            if not quasi:
+                raise UsageError(
+                    "no quasi columns",
+                    where="--quasi",
+                    hint="name the columns an outsider may know, or give a --policy",
+                )
+            frame = files.read(data, separator=separator)
+            release = api.anonymize(
+                frame,
+                quasi=dict.fromkeys(names(quasi)) | hierarchies(hierarchy, names(quasi)),
+                sensitive=names(sensitive),
+                plain=names(plain),
+                subject=subject,
+                weights={n: _number(v, "--weight") for n, v in pairs(weight, "--weight").items()},
+                k=k,
+                l=l,
+                t=t,
+                method=method,
+                effort=_effort(effort),
+                seed=seed,
+                cells=cells,
+                title="standard input" if data == "-" else Path(data).name,
+                progress=tell,
+            )
+    target = output or "-"
+    if not dry_run:
+        files.write(release.data, target, separator=separator or ",")
+        if report is not None:
+            release.report.write(report)
+    text = release.report.json() if json else release.report.text()
+    (answer if json and (target != "-" or dry_run) else say)(text)
+    if dry_run:
+        say("dry run: nothing was written")
+    elif report is not None:
+        say(f"report: {report}")
+
+
+def hierarchies(values: list[str] | None, quasi: list[str]) -> dict[str, object]:
+    """``zip=prefix:5`` words as hierarchies."""
+    out: dict[str, object] = {}
+    for name, value in pairs(values, "--hierarchy").items():
+        if name not in quasi:
+            raise UsageError(f"column {name!r} is not in --quasi", where="--hierarchy")
+        kind, _, number = value.partition(":")
+        if kind == "prefix":
+            out[name] = {"use": "prefix", "length": int(_number(number or "0", "--hierarchy"))}
+        elif kind == "tree" and number:
+            out[name] = {"use": "tree", "children": int(_number(number, "--hierarchy"))}
+        else:
+            out[name] = value
+    return out
+
+
+def _effort(value: str | None) -> str | int | None:
+    return int(value) if value is not None and value.isdigit() else value
+
+
+def _number(text: str, option: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError("expected a number", where=option) from None

@@ -1,0 +1,59 @@
+"""``shoal attack``."""
+
+from __future__ import annotations
+
+from shoal.cli.terminal import Json, Names, Separator, answer, as_json, names
+from shoal.core.errors import UsageError
+
+
+def attack(
+    released: str,
+    register: str,
+    *,
+    on: Names = None,
+    policy: str | None = None,
+    separator: Separator = None,
+    json: Json = False,
+) -> None:
+    """Join a release with a register on the columns both have: whom does an attacker find?
+
+    Example: `shoal attack released.csv census.csv --on zip,age,sex`.
+
+    Parameters
+    ----------
+    released
+        The released table.
+    register
+        What the attacker has: exact values, one row per person.
+    on
+        The columns to join on.
+    policy
+        A policy whose hierarchies the attacker knows, too.
+    separator
+        The CSV separator, if it is not a comma.
+    json
+        Figures as JSON.
+    """
+    from shoal import api
+    from shoal.connect import files
+
+    if not on:
+        raise UsageError("no columns to join on", where="--on", hint="name columns that both tables have")
+    separator = "\t" if separator == "TAB" else separator
+    known = None
+    if policy is not None:
+        from shoal.policy.load import load
+
+        known = load(policy).schema
+    found = api.attack(
+        files.read(released, separator=separator), files.read(register, separator=separator), names(on), schema=known
+    )
+    if json:
+        answer(as_json(found))
+        return
+    answer(
+        f"{found.unique:,} of {found.rows:,} released rows match exactly one person of the register; "
+        f"{found.none:,} match nobody\n"
+        f"guessing evenly, an attacker names {found.expected:,.1f} of them rightly; "
+        f"the fewest matches of a row: {found.smallest:,}"
+    )

@@ -1,0 +1,45 @@
+"""``shoal init``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from shoal.cli.terminal import Separator, answer, say
+
+
+def init(
+    data: str,
+    *,
+    output: Annotated[str | None, Parameter(alias="-o")] = None,
+    k: int = 5,
+    separator: Separator = None,
+) -> None:
+    """Draft a policy from data: roles and hierarchies guessed, with the reason beside each; read it before you use it.
+
+    Example: `shoal init patients.csv -o policy.yaml`.
+
+    Parameters
+    ----------
+    data
+        A table.
+    output
+        Where the draft goes; standard output by default.
+    k
+        The k that the draft promises.
+    separator
+        The CSV separator, if it is not a comma.
+    """
+    from shoal.connect import files
+    from shoal.policy.suggest import suggest
+
+    frame = files.read(data, separator="\t" if separator == "TAB" else separator)
+    draft = suggest(frame, Path(data).name.split(".")[0] if data != "-" else "table", k=k)
+    if output is None or output == "-":
+        answer(draft.text.rstrip("\n"))
+    else:
+        with files.replacing(Path(output)) as part:
+            part.write_text(draft.text, encoding="utf-8")
+    say(draft.word)

@@ -1,0 +1,63 @@
+"""What commands share: talking on stderr, progress, and the options that mean the same everywhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import msgspec
+from cyclopts import Parameter
+
+from shoal.core.errors import UsageError
+
+Json = Annotated[bool, Parameter(name="--json", negative=())]
+Separator = Annotated[str | None, Parameter(name="--separator")]
+Names = Annotated[list[str] | None, Parameter(negative=(), consume_multiple=True)]
+
+
+def say(message: str = "") -> None:
+    """Talk to the person, not into the data."""
+    sys.stderr.write(message + "\n")
+
+
+def answer(text: str) -> None:
+    """The result of a command that has no data to write."""
+    sys.stdout.write(text + "\n")
+
+
+def as_json(value: Any) -> str:
+    """Any struct, as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def names(values: list[str] | None) -> list[str]:
+    """Column names given as several words or with commas."""
+    return [part for value in values or [] for part in value.split(",") if part]
+
+
+def pairs(values: list[str] | None, option: str) -> dict[str, str]:
+    """``name=value`` words."""
+    out = {}
+    for value in names(values):
+        name, sign, rest = value.partition("=")
+        if not sign or not name or not rest:
+            raise UsageError(f"expected name=value, found {value!r}", where=option)
+        out[name] = rest
+    return out
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[float, str], None]]:
+    """A bar on stderr for long work; silent where nobody looks."""
+    if not sys.stderr.isatty():
+        yield lambda share, word: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[word]}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=1.0, word="")
+        yield lambda share, word: bar.update(task, completed=share, word=word)

@@ -1,0 +1,64 @@
+"""A policy as values: the columns, and per view (role) what is shown, masked, promised, and by which method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from shoal.core.errors import PolicyError
+from shoal.core.schema import Schema
+from shoal.core.spec import Spec
+from shoal.masks.base import Mask
+from shoal.promises.base import Promise
+
+
+class View(msgspec.Struct, frozen=True):
+    """What one role sees: an allow-list. What is not shown is suppressed, also columns that appear later.
+
+    ``service`` holds what a stream manager needs (topic, partitions, retention), untouched.
+    """
+
+    name: str
+    show: tuple[str, ...] | Literal["everything"]
+    users: tuple[str, ...] = ()
+    masks: Mapping[str, tuple[Mask, ...]] = {}
+    promises: tuple[Promise, ...] = ()
+    method: Spec | None = None
+    service: Mapping[str, Any] = {}
+
+    def shows(self, column: str) -> bool:
+        """Whether this role sees anything of a column."""
+        return self.show == "everything" or column in self.show
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """One file a person can read aloud."""
+
+    dataset: str
+    schema: Schema
+    views: Mapping[str, View] = {}
+    source: Mapping[str, Any] = {}
+    path: str = ""
+
+    def view(self, name: str | None = None) -> View:
+        """A view by name; without one, the only one, or the only one that promises something."""
+        if name is not None:
+            if name not in self.views:
+                raise PolicyError(
+                    f"there is no view {name!r}", where=self.path, hint=f"one of: {', '.join(self.views) or 'none'}"
+                )
+            return self.views[name]
+        candidates = [v for v in self.views.values() if v.promises] or list(self.views.values())
+        if len(candidates) != 1:
+            raise PolicyError(
+                f"expected one view to choose, found {len(candidates)}",
+                where=self.path,
+                hint=f"name one with --view: {', '.join(self.views) or 'the policy has none'}",
+            )
+        return candidates[0]
+
+    def types(self) -> dict[str, Any]:
+        """The declared column types."""
+        return {name: c.type for name, c in self.schema.columns.items() if c.type is not None}

@@ -1,0 +1,180 @@
+"""A policy from its file: every mistake with its place, what was expected, and a hint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+
+from shoal.core.errors import PolicyError, UsageError
+from shoal.core.hierarchy import HIERARCHIES, Hierarchy
+from shoal.core.hierarchy.tree import Tree
+from shoal.core.schema import Column, Role, Schema
+from shoal.core.spec import Family, Spec
+from shoal.masks import MASKS
+from shoal.policy.document import Policy, View
+from shoal.policy.yaml import Place, Places
+from shoal.policy.yaml import load as load_yaml
+from shoal.policy.yaml import parse as parse_yaml
+from shoal.promises import PROMISES
+from shoal.series import SERIES_METHODS
+from shoal.streams import STREAM_METHODS
+from shoal.tables import TABLE_METHODS
+
+TOP = ("dataset", "source", "columns", "views")
+VIEW = ("users", "show", "masks", "promises", "method", "service")
+METHODS: tuple[Family[Any], ...] = (TABLE_METHODS, STREAM_METHODS, SERIES_METHODS)
+
+
+def load(path: str | Path) -> Policy:
+    """Read a policy file."""
+    data, places = load_yaml(path)
+    return _Reader(places, Path(path).parent).policy(data, str(path))
+
+
+def parse(text: str, name: str = "policy", folder: Path | None = None) -> Policy:
+    """A policy from text.
+
+    >>> parse("dataset: visits\\ncolumns: {zip: {role: quasi, hierarchy: {use: prefix, length: 5}}}").schema.quasi
+    ['zip']
+    """
+    data, places = parse_yaml(text, name)
+    return _Reader(places, folder or Path()).policy(data, name)
+
+
+class _Reader:
+    """Walks plain data and knows where it is."""
+
+    def __init__(self, places: Places, folder: Path) -> None:
+        self.places = places
+        self.folder = folder
+
+    def policy(self, data: Any, path: str) -> Policy:
+        top = self._mapping(data, (), TOP)
+        columns = self._mapping(top.get("columns"), ("columns",))
+        if not columns:
+            raise PolicyError(
+                "no column is declared", where=self.places.at(("columns",)), hint="`columns:` says what each column is"
+            )
+        declared = {str(name): self._column(value, ("columns", name)) for name, value in columns.items()}
+        try:
+            schema = Schema(declared)
+        except UsageError as error:
+            raise PolicyError(error.message, where=self.places.at(("columns",)), hint=error.hint) from None
+        views = {
+            name: self._view(name, value, ("views", name), schema)
+            for name, value in self._mapping(top.get("views", {}), ("views",)).items()
+        }
+        source = self._mapping(top.get("source", {}), ("source",))
+        return Policy(str(top.get("dataset", Path(path).stem)), schema, views, source, path)
+
+    def _column(self, data: Any, place: Place) -> Column:
+        fields = tuple(f.name for f in msgspec.structs.fields(Column))
+        plain = dict(self._mapping({"role": data} if isinstance(data, str) else data, place, fields))
+        hierarchy = plain.pop("hierarchy", None)
+        if plain.get("role") not in get_args(Role):
+            raise PolicyError(
+                f"expected a role, found {plain.get('role')!r}",
+                where=self.places.at((*place, "role")),
+                hint=f"one of: {', '.join(get_args(Role))}",
+            )
+        column: Column = self._convert(plain, Column, place)
+        if hierarchy is None:
+            return column
+        where = self.places.at((*place, "hierarchy"))
+        return msgspec.structs.replace(column, hierarchy=self._beside(HIERARCHIES.decode(hierarchy, where)))
+
+    def _beside(self, hierarchy: Hierarchy) -> Hierarchy:
+        """A tree's file is named as seen from the policy."""
+        if isinstance(hierarchy, Tree) and hierarchy.file is not None:
+            return msgspec.structs.replace(hierarchy, file=str(self.folder / hierarchy.file))
+        return hierarchy
+
+    def _view(self, name: str, data: Any, place: Place, schema: Schema) -> View:
+        plain = self._mapping(data, place, VIEW)
+        show = plain.get("show")
+        if show != "everything":
+            show = self._names(show, (*place, "show"), schema)
+        masks = {}
+        for column, specs in self._mapping(plain.get("masks", {}), (*place, "masks")).items():
+            here = (*place, "masks", column)
+            if show != "everything" and column not in show:
+                raise PolicyError(
+                    f"column {column!r} is masked but not shown",
+                    where=self.places.at(here),
+                    hint="list it in `show`, too: what is not listed is not released",
+                )
+            many = specs if isinstance(specs, list) else [specs]
+            masks[column] = tuple(MASKS.decode(m, self.places.at(here)) for m in many)
+        promises = tuple(
+            PROMISES.decode(p, self.places.at((*place, "promises", at)))
+            for at, p in enumerate(self._list(plain.get("promises", []), (*place, "promises")))
+        )
+        for at, promise in enumerate(promises):
+            if promise.sensitive is not None:
+                self._known(promise.sensitive, (*place, "promises", at), schema)
+        method = None if plain.get("method") is None else self._method(plain["method"], (*place, "method"))
+        users = tuple(str(u) for u in self._list(plain.get("users", []), (*place, "users")))
+        service = self._mapping(plain.get("service", {}), (*place, "service"))
+        return View(name, show, users, masks, promises, method, service)
+
+    def _method(self, data: Any, place: Place) -> Spec:
+        where = self.places.at(place)
+        name = data if isinstance(data, str) else data.get("use") if isinstance(data, Mapping) else None
+        for family in METHODS:
+            if name in family.names():
+                found: Spec = family.decode(data, where)
+                return found
+        names = sorted({n for family in METHODS for n in family.names()})
+        raise PolicyError(f"there is no method called {name!r}", where=where, hint=f"one of: {', '.join(names)}")
+
+    def _names(self, data: Any, place: Place, schema: Schema) -> tuple[str, ...]:
+        if data is None:
+            raise PolicyError(
+                "nothing is shown", where=self.places.at(place), hint="`show: everything`, or a list of columns"
+            )
+        names = tuple(str(n) for n in self._list(data, place))
+        for at, name in enumerate(names):
+            self._known(name, (*place, at), schema)
+        return names
+
+    def _known(self, name: str, place: Place, schema: Schema) -> None:
+        # a path into a nested column is checked by its first step: the rest shows when data are seen
+        if name.split(".")[0].split("[")[0] not in schema.columns and name not in schema.columns:
+            close = get_close_matches(name, schema.columns, 1)
+            raise PolicyError(
+                f"there is no column {name!r} in this policy",
+                where=self.places.at(place),
+                hint=f"did you mean {close[0]!r}?" if close else f"the columns are: {', '.join(schema.columns)}",
+            )
+
+    def _mapping(self, data: Any, place: Place, allowed: tuple[str, ...] = ()) -> Mapping[str, Any]:
+        if not isinstance(data, Mapping):
+            raise PolicyError(
+                f"expected a mapping, found {type(data).__name__}",
+                where=self.places.at(place),
+                hint=f"with some of: {', '.join(allowed)}" if allowed else None,
+            )
+        for key in data:
+            if allowed and key not in allowed:
+                close = get_close_matches(key, allowed, 1)
+                raise PolicyError(
+                    f"{key!r} is not known here",
+                    where=self.places.at((*place, key)),
+                    hint=f"did you mean {close[0]!r}?" if close else f"one of: {', '.join(allowed)}",
+                )
+        return data
+
+    def _list(self, data: Any, place: Place) -> list[Any]:
+        if not isinstance(data, list):
+            raise PolicyError(f"expected a list, found {type(data).__name__}", where=self.places.at(place))
+        return data
+
+    def _convert(self, data: Any, kind: Any, place: Place) -> Any:
+        try:
+            return msgspec.convert(data, kind)
+        except msgspec.ValidationError as error:
+            raise PolicyError(str(error), where=self.places.at(place)) from None

@@ -1,0 +1,84 @@
+"""YAML with places: every value knows its line, so that an error can say where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from shoal.core.errors import InputError, PolicyError
+
+Place = tuple[str | int, ...]
+
+
+class Places:
+    """Where each value of a document stands."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines: dict[Place, int] = {}
+
+    def at(self, place: Place) -> str:
+        """``policy.yaml, line 7: columns.zip.hierarchy``."""
+        known = place
+        while known and known not in self.lines:
+            known = known[:-1]
+        line = self.lines.get(known, 1)
+        path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in place).lstrip(".")
+        return f"{self.name}, line {line}" + (f": {path}" if path else "")
+
+
+def load(path: str | Path) -> tuple[Any, Places]:
+    """Plain data and the places of its parts."""
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError("there is no such policy", where=str(path), hint="`shoal init` drafts one") from None
+    except (OSError, UnicodeDecodeError):
+        raise InputError("the policy cannot be read as UTF-8 text", where=str(path)) from None
+    return parse(text, file.name)
+
+
+def parse(text: str, name: str) -> tuple[Any, Places]:
+    """As :func:`load`, from text."""
+    places = Places(name)
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"{name}, line {mark.line + 1}" if mark else name
+        raise PolicyError(
+            f"not valid YAML ({error.problem})", where=where, hint="check indentation and quotes"
+        ) from None
+    except yaml.YAMLError:
+        raise PolicyError("not valid YAML", where=name, hint="check indentation and quotes") from None
+    if root is None:
+        raise PolicyError("the policy is empty", where=name, hint="`shoal init` drafts one")
+    return _plain(root, (), places), places
+
+
+def _plain(node: yaml.Node, place: Place, places: Places) -> Any:
+    places.lines[place] = node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        out: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = str(_scalar(key_node))
+            if key in out:
+                places.lines[(*place, key)] = key_node.start_mark.line + 1
+                raise PolicyError(f"{key!r} stands twice", where=places.at((*place, key)), hint="keep one of them")
+            out[key] = _plain(value_node, (*place, key), places)
+            places.lines[(*place, key)] = key_node.start_mark.line + 1
+        return out
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item, (*place, at), places) for at, item in enumerate(node.value)]
+    return _scalar(node)
+
+
+def _scalar(node: yaml.Node) -> Any:
+    loader = yaml.SafeLoader("")
+    try:
+        return loader.construct_object(node)
+    finally:
+        loader.dispose()
