@@ -1,0 +1,245 @@
+"""The engine of z-anonymity: clock, one sliding window per quasi column, z over time, decisions. One implementation.
+
+:class:`~shoal.streams.z_anonymity.ZAnon` feeds it frames by the protocol of all stream methods;
+:class:`~shoal.streams.z_stream.ZStream` is the short door for one column, event by event or in batches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.errors import InputError
+from shoal.core.events import duration, minute_of_week, weekly
+from shoal.kernels import clock as clocks
+from shoal.kernels import sliding as words
+from shoal.streams.base import Reason
+from shoal.streams.sliding import Asked, Decided, SlidingWindow
+from shoal.streams.tuning import Content, Decision, Tuner, joined
+
+if TYPE_CHECKING:
+    from shoal.promises.z_anonymity import ZAnonymity
+    from shoal.streams.z_anonymity import ZAnon
+
+VERSION = 1
+SLICE = 256  # while the tuner works, it gets a turn after this many events
+Ints = NDArray[np.int64]
+
+
+class Snapshot(msgspec.Struct, forbid_unknown_fields=True):
+    """What survives a stop. Fingerprints only; the key that made them is recognised, not contained."""
+
+    version: int
+    key: bytes
+    clock: bytes
+    windows: dict[str, dict[str, Any]]
+    counters: dict[str, int]
+    tuner: dict[str, Any] | None = None
+    extra: bytes = b""
+
+
+class ZEngine:
+    """Decides events of one or several quasi columns under one clock and one z."""
+
+    def __init__(
+        self, spec: ZAnon, promise: ZAnonymity, columns: Sequence[str], *, key: bytes, late: int, ahead: int
+    ) -> None:
+        self.spec = spec
+        self.promise = promise
+        self._key = key
+        # looking no further ahead than the window costs nothing: after a longer silence nobody is left to be counted
+        self.clock = clocks.new(late, ahead or promise.longest, spec.witnesses)
+        options = {
+            words.STICKY: int(spec.sticky),
+            words.TOP: 64 if spec.generalize else 1,
+            words.COUNTED: int(spec.noise is not None and spec.noise.count),
+            words.SALT: int.from_bytes(hashlib.blake2b(b"jitter", key=key[:64], digest_size=7).digest(), "little"),
+        }
+        if spec.threshold is not None:
+            options[words.JITTER] = spec.threshold.jitter
+            options[words.PERIOD] = max(duration(spec.threshold.period), 1)
+        self.windows = {name: SlidingWindow(spec.ceiling // len(columns), options) for name in columns}
+        self.totals = np.zeros((len(columns), 32), np.int64)  # per column: reasons 0..15, then released levels
+        self.events = 0
+        self.fakes = 0
+        self.tuner: Tuner | None = (
+            spec.tune.start(promise.z, 64 if spec.generalize else 1) if spec.tune is not None else None
+        )
+        self._floors = weekly(promise.z, [(h, max(h.z, promise.z)) for h in spec.floors]) if spec.floors else None
+        self._zone = duration(promise.zone)
+
+    @property
+    def z(self) -> int:
+        """The z in force."""
+        z = self.tuner.z if self.tuner is not None else self.promise.z
+        if self._floors is not None and self.clock[clocks.NOW] >= 0:
+            z = max(z, int(self._floors[minute_of_week(self.clock[:1], self._zone)[0]]))
+        return z
+
+    @property
+    def simple(self) -> bool:
+        """Whether z and the window never change and nobody is invented: the one-by-one door may go straight in."""
+        return self.tuner is None and self._floors is None and self.spec.noise is None and not self.promise.windows
+
+    def decide(
+        self, times: Ints, subjects: Ints, columns: Mapping[str, tuple[NDArray[np.int32], Ints]]
+    ) -> dict[str, Decided]:
+        """Decide a batch; ``columns`` gives codes and chains of each quasi column. In order, once."""
+        n = len(times)
+        verdicts, nows = np.empty(n, np.int8), np.empty(n, np.int64)
+        clocks.tell_all(self.clock, times, subjects, verdicts, nows)
+        limits = np.maximum.accumulate(nows - self.promise.spans(nows)) if n else nows
+        out = []
+        at = 0
+        while at < n or not out:
+            to, z = self._cut(nows, at)
+            zs = self._zs(nows[at:to], z)
+            asked = Asked(
+                verdicts[at:to], nows[at:to], times[at:to], subjects[at:to], limits[at:to], zs, self._mosts(zs)
+            )
+            out.append(
+                {
+                    name: self.windows[name].decide(asked, codes[at:to], chains)
+                    for name, (codes, chains) in columns.items()
+                }
+            )
+            at = to
+        decided = out[0] if len(out) == 1 else {name: _joined([o[name] for o in out]) for name in columns}
+        self._count(n, decided)
+        return decided
+
+    def _cut(self, nows: Ints, at: int) -> tuple[int, int]:
+        """How far the z in force reaches, and that z; the tuner takes its turn here."""
+        if self.tuner is None or at >= len(nows):
+            return len(nows), self.promise.z
+        self.tuner.turn(int(nows[at]), self._content)
+        to = int(np.searchsorted(nows, self.tuner.until, "left"))
+        to = max(to, at + 1)
+        return min(to, at + SLICE if self.tuner.working else to, len(nows)), self.tuner.z
+
+    def _content(self, now: int) -> Content:
+        """For the tuner: who showed what in the window, and how many people share it now."""
+        limit = now - int(self.promise.spans(np.array([now]))[0])
+        return joined([w.content(limit) for w in self.windows.values()])
+
+    def _zs(self, nows: Ints, z: int) -> Ints:
+        zs = np.full(len(nows), z, np.int64)
+        if self._floors is not None and len(nows):
+            np.maximum(zs, self._floors[minute_of_week(np.maximum(nows, 0), self._zone)], out=zs)
+        return zs
+
+    def _mosts(self, zs: Ints) -> Ints:
+        return np.zeros(len(zs), np.int64) if self.spec.noise is None else self.spec.noise.mosts(zs)
+
+    def _count(self, n: int, decided: Mapping[str, Decided]) -> None:
+        self.events += n
+        for row, one in enumerate(decided.values()):
+            self.totals[row, :16] += np.bincount(one.reasons[one.levels < 0], minlength=16)
+            self.totals[row, 16:] += np.bincount(one.levels[one.levels >= 0], minlength=16)
+            self.fakes += len(one.fake_events)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Totals over all quasi columns: events, released, withheld, each level, each reason."""
+        total = self.totals.sum(axis=0)
+        out = {
+            "events": self.events,
+            "released": int(total[16:].sum()),
+            "withheld": int(total[1:16].sum()),
+            "fakes": self.fakes,
+        }
+        out |= {f"level_{at}": int(c) for at, c in enumerate(total[16:]) if c}
+        return out | {reason.name.lower(): int(total[reason]) for reason in Reason if total[reason]}
+
+    def figures(self) -> dict[str, Any]:
+        """Live figures: z, the tuner's last decision, what the window holds, the fewest real people of a release."""
+        least = [w.least for w in self.windows.values() if w.least is not None]
+        out: dict[str, Any] = {
+            "z": self.z,
+            "window_events": sum(w.events for w in self.windows.values()),
+            "window_nodes": sum(int(w.meta[words.NODES]) for w in self.windows.values()),
+            "bytes": sum(w.bytes for w in self.windows.values()),
+            "least_real": min(least) if least else None,
+        }
+        if self.tuner is not None:
+            out["decision"] = self.tuner.last
+        return out
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What the tuner decided lately."""
+        return list(self.tuner.decisions) if self.tuner is not None else []
+
+    def snapshot(self, extra: bytes = b"") -> bytes:
+        """The whole state as MessagePack."""
+        return msgspec.msgpack.encode(
+            Snapshot(
+                VERSION,
+                self._mark(),
+                self.clock.tobytes(),
+                {name: w.state() for name, w in self.windows.items()},
+                {"events": self.events, "fakes": self.fakes}
+                | {f"{i}": int(v) for i, v in enumerate(self.totals.ravel())},
+                self.tuner.state() if self.tuner is not None else None,
+                extra,
+            )
+        )
+
+    def restore(self, data: bytes) -> bytes:
+        """Take over a snapshot; returns its extra part. Columns that are new start empty, bounds are this policy's."""
+        held = _read(data)
+        if held.key != self._mark():
+            raise InputError(
+                "the snapshot was made with another key", where="snapshot", hint="fingerprints of two keys never meet"
+            )
+        clock = np.frombuffer(held.clock, np.int64).copy()
+        if len(clock) != len(self.clock):
+            raise InputError("the snapshot's clock cannot be read", where="snapshot")
+        bounds = [clocks.LATE, clocks.AHEAD, clocks.WITNESSES]
+        clock[bounds] = self.clock[bounds]
+        self.clock = clock
+        for name, state in held.windows.items():
+            if name in self.windows:
+                self.windows[name].restore(state)
+        self.events, self.fakes = held.counters.get("events", 0), held.counters.get("fakes", 0)
+        flat = [held.counters.get(f"{i}", 0) for i in range(self.totals.size)]
+        self.totals = np.array(flat, np.int64).reshape(self.totals.shape)
+        if self.tuner is not None and held.tuner is not None:
+            self.tuner.restore(held.tuner)
+        return held.extra
+
+    def _mark(self) -> bytes:
+        return hashlib.blake2b(b"snapshot", key=self._key[:64], digest_size=8).digest()
+
+
+def _read(data: bytes) -> Snapshot:
+    try:
+        version = msgspec.msgpack.decode(data, type=dict[str, Any])["version"]
+    except (msgspec.DecodeError, KeyError):
+        raise InputError("this is not a snapshot of z-anonymity", where="snapshot") from None
+    if version != VERSION:
+        raise InputError(
+            f"the snapshot has version {version}, this program reads version {VERSION}",
+            where="snapshot",
+            hint="replay the last window of the input instead: it rebuilds the state",
+        )
+    try:
+        return msgspec.msgpack.decode(data, type=Snapshot)
+    except msgspec.ValidationError:
+        raise InputError("the snapshot is damaged", where="snapshot") from None
+
+
+def _joined(parts: list[Decided]) -> Decided:
+    sizes = np.cumsum([0, *[len(p.levels) for p in parts[:-1]]])
+    return Decided(
+        np.concatenate([p.levels for p in parts]),
+        np.concatenate([p.reasons for p in parts]),
+        np.concatenate([p.counts for p in parts]),
+        np.concatenate([p.fake_events + first for p, first in zip(parts, sizes, strict=True)]),
+        np.concatenate([p.fake_subjects for p in parts]),
+    )

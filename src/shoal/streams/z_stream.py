@@ -1,0 +1,207 @@
+"""z-anonymity of one attribute, the short door: push one event, or columns of them. Equal results, one engine."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core.errors import UsageError
+from shoal.core.events import Duration, Unit, duration, micros, scale
+from shoal.core.hierarchy import HIERARCHIES, Hierarchy
+from shoal.kernels.z_decide import decide_next
+from shoal.promises.z_anonymity import ZAnonymity
+from shoal.streams.base import Reason
+from shoal.streams.chains import Coder
+from shoal.streams.noise import Faces
+from shoal.streams.texts import Printer
+from shoal.streams.tuning import Decision
+from shoal.streams.z_anonymity import ZAnon
+from shoal.streams.z_engine import ZEngine
+
+KNOWN = 1 << 16  # people and values whose fingerprints are kept at hand; forgotten at once, so nothing grows
+
+
+class Pushed(NamedTuple):
+    """What became of a batch: per event the released value (null: withheld), its level (-1) and the reason (0).
+
+    ``fakes`` are invented pairs as (event, subject, value): publish them like the others, tell nobody which they are.
+    """
+
+    values: pl.Series
+    levels: NDArray[np.int8]
+    reasons: NDArray[np.uint8]
+    fakes: list[tuple[int, Any, str]]
+
+
+class ZStream:
+    """A running z-anonymity stream of (time, subject, value)."""
+
+    def __init__(
+        self,
+        promise: ZAnonymity,
+        hierarchy: Hierarchy | None = None,
+        method: ZAnon | None = None,
+        *,
+        unit: Unit = "s",
+        late: Duration = 0,
+        ahead: Duration = 0,
+        key: bytes | None = None,
+        snapshot: bytes | None = None,
+    ) -> None:
+        self.method = method or ZAnon()
+        key = key if key is not None else secrets.token_bytes(32)
+        self.engine = ZEngine(self.method, promise, ["value"], key=key, late=duration(late), ahead=duration(ahead))
+        self._unit: Unit = unit
+        self._scale = scale(unit)
+        self._coder = Coder(hierarchy, key, "value", self.method.longest)
+        self._printer = Printer(key, "subject")
+        self._faces = Faces(key) if self.method.noise is not None else None
+        self._window = self.engine.windows["value"]
+        self._span = promise.micros
+        self._z = promise.z
+        self._simple = self.engine.simple
+        self._people: dict[Any, int] = {}
+        self._values: dict[Any, tuple[NDArray[np.int64], Any]] = {}
+        self._counts = np.zeros(1, np.int32)
+        if snapshot is not None:
+            extra = self.engine.restore(snapshot)
+            if self._faces is not None and extra:
+                self._faces.open(extra)
+
+    def push(self, time: Any, subject: Any, value: Any) -> str | None:
+        """Decide one event: the released value, or None if it is withheld."""
+        if not self._simple:
+            return self.push_many([time], [subject], [value]).values[0]
+        person = self._people.get(subject)
+        if person is None:
+            person = self._person(subject)
+        known = self._values.get(value)
+        if known is None:
+            known = self._value(value)
+        chain, labels = known
+        window = self._window
+        if labels is None:
+            pushed = self.push_many([time], [subject], [value])  # an unusable value still moves the clock
+            return pushed.values[0]
+        level, reason = decide_next(
+            self.engine.clock, self._scale(time), person, chain, self._span, self._z,
+            window.ring, window.heap, window.pairs, window.nodes, window.wait, window.meta, self._counts,
+        )  # fmt: skip
+        if level == -2:
+            window.grow(reason)
+            return self.push(time, subject, value)
+        engine = self.engine
+        engine.events += 1
+        engine.totals[0, reason if level < 0 else 16 + level] += 1
+        if level < 0:
+            return None
+        return labels[level]
+
+    def push_many(self, times: Any, subjects: Any, values: Any) -> Pushed:
+        """Decide columns of events (lists, arrays, polars or anything polars reads), in order."""
+        names, texts = _series(subjects), _series(values)
+        when = micros(times, self._unit)
+        if not len(when) == len(names) == len(texts):
+            raise UsageError(f"columns of unequal length: {len(when)}, {len(names)}, {len(texts)}", where="push_many")
+        people = self._printer.column(names if names.dtype == pl.String else names.cast(pl.String))
+        coded = self._coder.code(texts)
+        decided = self.engine.decide(when, people, {"value": (coded.codes, coded.chains)})["value"]
+        fakes: list[tuple[int, Any, str]] = []
+        if self._faces is not None:
+            self._faces.remember(people.tolist(), names.to_list())
+            whole = coded.text(np.zeros(len(when), np.int8)) if len(decided.fake_events) else texts
+            chosen = self._faces.names(decided.fake_subjects)
+            fakes = [(int(e), n, whole[int(e)]) for e, n in zip(decided.fake_events.tolist(), chosen, strict=True)]
+            self._faces.forget(self._window.rows()[:, 1])
+        return Pushed(coded.text(decided.levels), decided.levels, decided.reasons, fakes)
+
+    @property
+    def z(self) -> int:
+        """The z in force."""
+        return self.engine.z
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Totals since the start: events, released, withheld, each level, each reason."""
+        return self.engine.counters
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What the tuner decided lately."""
+        return self.engine.decisions
+
+    def figures(self) -> dict[str, Any]:
+        """Live figures: z, window content, memory, the tuner's last decision."""
+        return self.engine.figures()
+
+    def snapshot(self) -> bytes:
+        """The whole state; ``ZStream(…, key=the same, snapshot=…)`` continues."""
+        return self.engine.snapshot(self._faces.sealed() if self._faces is not None else b"")
+
+    def _person(self, subject: Any) -> int:
+        text = subject if isinstance(subject, str) else pl.Series([subject], strict=False).cast(pl.String)[0]
+        person = 0 if text is None else self._printer.one(text)
+        if len(self._people) >= KNOWN:
+            self._people.clear()
+        self._people[subject] = person
+        return person
+
+    def _value(self, value: Any) -> tuple[NDArray[np.int64], Any]:
+        coded = self._coder.code(_series([value]))
+        if coded.codes[0] < 0:
+            return np.zeros(1, np.int64), None
+        chain = coded.chains[0]
+        self._window.widen(len(chain))
+        if len(chain) > len(self._counts):
+            self._counts = np.zeros(len(chain), np.int32)
+            self._values.clear()
+        chain = np.concatenate([chain, np.zeros(len(self._counts) - len(chain), np.int64)])
+        labels = tuple(coded.text(np.array([at], np.int8))[0] for at in range(int((chain != 0).sum())))
+        if len(self._values) >= KNOWN:
+            self._values.clear()
+        self._values[value] = (chain, labels)
+        return chain, labels
+
+
+def _series(values: Any) -> pl.Series:
+    if isinstance(values, pl.Series):
+        return values
+    if isinstance(values, Sequence) and values and isinstance(values[0], str):
+        return pl.Series(values, dtype=pl.String, strict=False)
+    return pl.Series(values, strict=False)
+
+
+def z_anonymity(
+    z: int,
+    window: Duration,
+    hierarchy: str | dict[str, Any] | Hierarchy | None = None,
+    *,
+    unit: Unit = "s",
+    late: Duration = 0,
+    ahead: Duration = 0,
+    key: bytes | None = None,
+    snapshot: bytes | None = None,
+    **options: Any,
+) -> ZStream:
+    """A stream that releases what at least ``z`` people showed within ``window``; options are those of :class:`ZAnon`.
+
+    >>> stream = z_anonymity(z=2, window="1h")
+    >>> stream.push(0, "ada", "x"), stream.push(1, "bob", "x"), stream.push(4000, "eve", "x")
+    (None, 'x', None)
+    """
+    chosen = HIERARCHIES.decode(hierarchy, where="hierarchy") if hierarchy is not None else None
+    method = msgspec.convert({"use": "z-anonymity", **_plain(options)}, ZAnon) if options else ZAnon()
+    return ZStream(ZAnonymity(z, window), chosen, method, unit=unit, late=late, ahead=ahead, key=key, snapshot=snapshot)
+
+
+def _plain(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: msgspec.to_builtins(value) for name, value in options.items()}
+
+
+__all__ = ["Pushed", "Reason", "ZStream", "z_anonymity"]
