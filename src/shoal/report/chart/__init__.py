@@ -1,0 +1,70 @@
+"""Our own small pictures: values in, SVG out, the same text for the same values, in light and dark, for every eye.
+
+>>> from shoal.report.chart import Axis, Lines, Mark, Series, draw
+>>> chart = Lines(name="p-k", title="What z buys", x=Axis("z"), y=Axis("people hidden", form="percent", low=0, high=1),
+...               series=[Series("k = 2", [5, 10, 20], [0.4, 0.7, 0.9], markers=True)], marks=[Mark(0.8, "goal")])
+>>> draw(chart).startswith('<svg xmlns="http://www.w3.org/2000/svg"')
+True
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from shoal.report.chart.bars import bars, histogram
+from shoal.report.chart.bins import bins
+from shoal.report.chart.frame import close
+from shoal.report.chart.heat import heat
+from shoal.report.chart.lines import lines, scatter
+from shoal.report.chart.model import Axis, Bars, Chart, Heat, Histogram, Lines, Mark, Points, Scatter, Series
+from shoal.report.chart.scale import show
+from shoal.report.chart.svg import style
+
+__all__ = [
+    "Axis",
+    "Bars",
+    "Chart",
+    "Heat",
+    "Histogram",
+    "Lines",
+    "Mark",
+    "Points",
+    "Scatter",
+    "Series",
+    "bins",
+    "draw",
+    "show",
+    "style",
+    "write",
+]
+
+
+def draw(chart: Chart, *, styled: bool = True) -> str:
+    """The SVG of a chart. ``styled=False`` leaves the colours to the page around it (see :func:`style`)."""
+    match chart:
+        case Bars():
+            body, height = bars(chart)
+            about = f"{len(chart.labels)} bars" if len(chart.series) < 2 else ", ".join(map(str, chart.series))
+        case Histogram():
+            body, height = histogram(chart)
+            about = f"{chart.y.label or 'counts'} by {chart.x.label or 'value'}"
+        case Lines():
+            body, height = lines(chart)
+            about = f"{chart.y.label} against {chart.x.label}: {', '.join(s.name for s in chart.series if s.legend)}"
+        case Scatter():
+            body, height = scatter(chart)
+            about = f"{chart.y.label} against {chart.x.label}: {', '.join(p.name for p in chart.points)}"
+        case Heat():
+            body, height = heat(chart)
+            about = f"{len(chart.rows)} rows by {len(chart.columns)} columns"
+        case _:
+            raise TypeError(f"not a chart: {type(chart).__name__}")
+    return close(chart, body, height, chart.about or about, styled)
+
+
+def write(svg: str, path: str | Path) -> None:
+    """Write a picture to a file (beside it first, then renamed: never half a file)."""
+    from shoal.connect.files import replacing
+
+    with replacing(Path(path)) as out:
+        out.write_text(svg + "\n", encoding="utf-8")
