@@ -63,7 +63,7 @@ class _Noise(Running):
         self._draw = {"normal": normal, "laplace": laplace, "uniform": uniform}[spec.kind]
 
     def one(self, value: Any, *by: Any) -> Any:
-        if not is_number(value):
+        if not is_number(value) or None in by:
             return None
         raw = digest(self._key, [value, *by])
         # two uniforms in the open interval (0, 1), from 53 bits each

@@ -11,13 +11,14 @@ from shoal.core.errors import PolicyError
 from shoal.core.schema import Schema
 from shoal.core.spec import Spec
 from shoal.masks.base import Mask
+from shoal.policy.paths import matching
 from shoal.promises.base import Promise
 
 
 class View(msgspec.Struct, frozen=True):
     """What one role sees: an allow-list. What is not shown is suppressed, also columns that appear later.
 
-    ``service`` holds what a stream manager needs (topic, partitions, retention), untouched.
+    ``hidden`` says how a suppressed column reads: ``*``, null, or not at all. ``service`` holds what a stream manager needs (topic, partitions, retention), untouched.
     """
 
     name: str
@@ -27,10 +28,11 @@ class View(msgspec.Struct, frozen=True):
     promises: tuple[Promise, ...] = ()
     method: Spec | None = None
     service: Mapping[str, Any] = {}
+    hidden: Literal["star", "null", "drop"] = "star"
 
     def shows(self, column: str) -> bool:
         """Whether this role sees anything of a column."""
-        return self.show == "everything" or column in self.show
+        return self.show == "everything" or any(column in matching(path, [column]) for path in self.show)
 
 
 class Policy(msgspec.Struct, frozen=True):

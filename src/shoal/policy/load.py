@@ -16,6 +16,7 @@ from shoal.core.schema import Column, Role, Schema
 from shoal.core.spec import Family, Spec
 from shoal.masks import MASKS
 from shoal.policy.document import Policy, View
+from shoal.policy.paths import matching
 from shoal.policy.yaml import Place, Places
 from shoal.policy.yaml import load as load_yaml
 from shoal.policy.yaml import parse as parse_yaml
@@ -25,7 +26,7 @@ from shoal.streams import STREAM_METHODS
 from shoal.tables import TABLE_METHODS
 
 TOP = ("dataset", "source", "columns", "views")
-VIEW = ("users", "show", "masks", "promises", "method", "service")
+VIEW = ("users", "show", "masks", "promises", "method", "service", "hidden")
 METHODS: tuple[Family[Any], ...] = (TABLE_METHODS, STREAM_METHODS, SERIES_METHODS)
 
 
@@ -101,7 +102,8 @@ class _Reader:
         masks = {}
         for column, specs in self._mapping(plain.get("masks", {}), (*place, "masks")).items():
             here = (*place, "masks", column)
-            if show != "everything" and column not in show:
+            self._known(column, here, schema)
+            if show != "everything" and not any(column in matching(p, [column]) for p in show):
                 raise PolicyError(
                     f"column {column!r} is masked but not shown",
                     where=self.places.at(here),
@@ -119,7 +121,12 @@ class _Reader:
         method = None if plain.get("method") is None else self._method(plain["method"], (*place, "method"))
         users = tuple(str(u) for u in self._list(plain.get("users", []), (*place, "users")))
         service = self._mapping(plain.get("service", {}), (*place, "service"))
-        return View(name, show, users, masks, promises, method, service)
+        hidden = plain.get("hidden", "star")
+        if hidden not in ("star", "null", "drop"):
+            raise PolicyError(
+                f"expected star, null or drop, found {hidden!r}", where=self.places.at((*place, "hidden"))
+            )
+        return View(name, show, users, masks, promises, method, service, hidden)
 
     def _method(self, data: Any, place: Place) -> Spec:
         where = self.places.at(place)
@@ -142,8 +149,7 @@ class _Reader:
         return names
 
     def _known(self, name: str, place: Place, schema: Schema) -> None:
-        # a path into a nested column is checked by its first step: the rest shows when data are seen
-        if name.split(".")[0].split("[")[0] not in schema.columns and name not in schema.columns:
+        if not matching(name, schema.columns):
             close = get_close_matches(name, schema.columns, 1)
             raise PolicyError(
                 f"there is no column {name!r} in this policy",

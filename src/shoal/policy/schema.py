@@ -89,5 +89,6 @@ def _view() -> dict[str, Any]:
             "promises": {"type": "array", "items": {"$ref": "#/$defs/promise"}},
             "method": {"$ref": "#/$defs/method"},
             "service": {"type": "object"},
+            "hidden": {"enum": ["star", "null", "drop"], "description": "how a suppressed column reads"},
         },
     }
