@@ -74,6 +74,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of our output has gone: that is its right
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except Exception as error:
+        if os.environ.get("SHOAL_DEBUG"):
+            raise
+        _say(f"{_place(error)}\n\nhint: SHOAL_DEBUG=1 shows the traceback, which may quote data")
+        sys.exit(3)
+
+
+def _place(error: Exception) -> str:
+    """Where an error nobody foresaw came from: its own message could quote a person."""
+    trace = error.__traceback__
+    where = "shoal"
+    while trace is not None:
+        module = trace.tb_frame.f_globals.get("__name__", "")
+        if module.startswith("shoal"):
+            where = f"{module}, line {trace.tb_lineno}"
+        trace = trace.tb_next
+    return f"{where}: an unexpected {type(error).__name__}: this is a defect, please report it"
 
 
 def _command(arguments: Sequence[str] | None) -> str:

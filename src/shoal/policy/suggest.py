@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from shoal.measures.risk import risk
-from shoal.verify import group
 
 IDENTIFYING = re.compile(
     r"(^|_|\b)(name|first_?name|last_?name|surname|e?mail|phone|tel|ssn|passport|address|street|iban|ip|ins_?no)($|_|\b)",
@@ -51,8 +50,7 @@ def suggest(frame: pl.DataFrame, dataset: str, *, k: int = 5) -> Draft:
     for extra in subjects[1:]:
         guesses[extra] = guesses[extra]._replace(role="identifier", why="a second column that names people")
     quasi = [n for n, g in guesses.items() if g.role == "quasi"]
-    sizes = np.bincount(group(frame, quasi)) if quasi and frame.height else np.zeros(0, np.int64)
-    before = risk(sizes)
+    before = risk(frame.group_by(quasi).len()["len"].to_numpy().astype(np.int64) if quasi else np.zeros(0, np.int64))
     word = (
         f"as it stands, {before.unique:,} of {before.people:,} rows are alone with their {', '.join(quasi)}"
         if quasi

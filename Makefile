@@ -1,0 +1,53 @@
+# make demo   the environment, the package, a tour            make lint   style, types, layers
+# make test   everything the project promises                 make bench  figures, each beside its peer
+# make docs   the generated reference pages                   make kafka  a real local broker to play with
+.PHONY: demo test lint bench docs kafka env system lock clean
+.DEFAULT_GOAL := demo
+
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+JOBS ?= 2
+
+env: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $(STAMP)
+
+demo: env
+	$(BIN)/shoal demo
+
+# system parts (a browser, Kafka): installed where we may, skipped with the reason where not,
+# required with SHOAL_REQUIRE_SYSTEM=1
+system: env
+	sh scripts/system.sh
+
+test: env system
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --cov --cov-report=term:skip-covered --cov-fail-under=90 $(TESTS)
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: env
+	sh scripts/bench.sh $(BENCH)
+
+docs: env
+	$(BIN)/python -m docs.reference.make
+
+kafka: env
+	sh scripts/kafka.sh
+
+# after changing dependencies: versions and hashes, no addresses
+lock:
+	$(PYTHON) -m pip install --quiet uv
+	$(PYTHON) -m uv pip compile pyproject.toml --group test --group lint --group build --all-extras --universal \
+	  --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock
+
+clean:
+	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis dist out
