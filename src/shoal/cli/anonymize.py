@@ -130,11 +130,12 @@ def anonymize(
                 progress=tell,
             )
     target = output or "-"
-    if not dry_run:
-        files.write(release.data, target, separator=separator or ",")
-        if report is not None:
-            release.report.write(report)
     text = release.report.json() if json else release.report.text()
+    page = None if report is None else release.report.page(report)  # made before anything is written
+    if not dry_run:
+        if report is not None and page is not None:
+            files.write_text(page, report)
+        files.write(release.data, target, separator=separator or ",")
     (answer if json and (target != "-" or dry_run) else say)(text)
     if dry_run:
         say("dry run: nothing was written")

@@ -40,6 +40,5 @@ def init(
     if output is None or output == "-":
         answer(draft.text.rstrip("\n"))
     else:
-        with files.replacing(Path(output)) as part:
-            part.write_text(draft.text, encoding="utf-8")
+        files.write_text(draft.text, output)
     say(draft.word)

@@ -119,6 +119,12 @@ def write(frame: pl.DataFrame, path: str, *, separator: str = ",", kind: Format 
                 _write(frame, stream, kind, separator)
 
 
+def write_text(text: str, path: str) -> None:
+    """Write a text whole, or not at all."""
+    with replacing(Path(path)) as out:
+        out.write_text(text, encoding="utf-8")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary file beside ``path`` that takes its place when the block ends well, and vanishes otherwise."""

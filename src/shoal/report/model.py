@@ -54,13 +54,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
         return render(self)
 
-    def write(self, file: str | Path) -> None:
-        """Write the page (``.html``) or the figures (``.json``)."""
-        from shoal.connect.files import replacing
+    def page(self, file: str | Path) -> str:
+        """What belongs into a file of this name: the figures (``.json``), the text (``.txt``) or the page."""
+        return {".json": self.json, ".txt": self.text}.get(Path(file).suffix, self.html)()
 
-        path = Path(file)
-        with replacing(path) as out:
-            out.write_text(self.json() if path.suffix == ".json" else self.html(), encoding="utf-8")
+    def write(self, file: str | Path) -> None:
+        """Write the page (``.html``), the figures (``.json``) or the text (``.txt``)."""
+        from shoal.connect.files import write_text
+
+        write_text(self.page(file), str(file))
 
     def show(self) -> None:
         """In a notebook the page with pictures; elsewhere the text."""

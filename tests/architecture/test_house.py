@@ -1,0 +1,153 @@
+"""The house rules: layers, cheap imports, file lengths, documents that run, a wheel that works alone."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import json
+import pkgutil
+import re
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+import shoal
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "ARCHITECTURE.md", *ROOT.glob("docs/**/*.md")])
+MODULES = sorted(
+    m.name
+    for m in pkgutil.walk_packages(shoal.__path__, "shoal.")
+    if ".kernels" not in m.name and "__main__" not in m.name
+)
+HEAVY = {
+    "numba",
+    "polars",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "matplotlib",
+    "altair",
+    "confluent_kafka",
+    "pyspark",
+    "cryptography",
+}
+
+
+@pytest.mark.parametrize("words", [["-c", "import shoal"], ["-m", "shoal", "--help"]], ids=["import", "help"])
+def test_looking_at_shoal_loads_nothing_heavy(words):
+    program = [sys.executable, "-X", "importtime", *words]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    loaded = {line.split("|")[-1].strip().split(".")[0] for line in done.stderr.splitlines() if "|" in line}
+    assert not loaded & HEAVY
+
+
+def test_imports_go_down_only():
+    lint = Path(sys.executable).parent / "lint-imports"
+    if not lint.exists():
+        pytest.skip("import-linter is not installed")
+    done = subprocess.run([str(lint), "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_files_stay_small():
+    long = {
+        str(p.relative_to(ROOT)): n
+        for p in (ROOT / "src").rglob("*.py")
+        if (n := len(p.read_text().splitlines())) > 400
+    }
+    assert not long
+
+
+def test_the_face_is_what_it_says():
+    for name in shoal.__all__:
+        assert getattr(shoal, name) is not None
+    with pytest.raises(AttributeError):
+        _ = shoal.nothing
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_run(name):
+    failed, _ = doctest.testmod(
+        importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    )
+    assert failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_examples_in_documents_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{__import__('os').environ['PATH']}")
+    blocks = re.findall(r"^```(python|console|sh)\n(.*?)^```", page.read_text(), re.M | re.S)
+    names: dict[str, object] = {"__name__": "document"}
+    for language, text in blocks:
+        if language == "python":
+            exec(compile(text, str(page), "exec"), names)
+        elif language == "console":  # lines that start with "$ shoal" are run; what follows is for the eye
+            for line in re.findall(r"^\$ (shoal .*)$", text, re.M):
+                done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+                assert done.returncode == 0, f"{line}\n{done.stderr}"
+
+
+def test_links_in_documents_lead_somewhere():
+    broken = []
+    for page in [*PAGES, *ROOT.glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text()):
+            if "://" not in target and not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)}: {target}")
+    assert not broken
+
+
+def test_nothing_speaks_of_machines_or_makers():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    if not listed:
+        pytest.skip("not a git checkout")
+    here = str(ROOT.parent) + "/"
+    found = []
+    for name in listed:
+        path = ROOT / name
+        if path.suffix in {".png", ".gz", ".parquet"} or not path.is_file():
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        if here in text or "pypi.org" in text or "/root/" in text:
+            found.append(name)
+    assert found in ([], ["tests/architecture/test_house.py"])
+
+
+@pytest.mark.slow
+def test_a_wheel_installs_alone_and_runs_the_demo(tmp_path):
+    built = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--quiet",
+            "--no-deps",
+            "--no-build-isolation",
+            "-w",
+            str(tmp_path),
+            str(ROOT),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    wheel = next(tmp_path.glob("shoal-*.whl"))
+    venv.create(tmp_path / "env", with_pip=True)
+    python = tmp_path / "env" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", str(wheel)], check=True)
+    done = subprocess.run(
+        [python, "-m", "shoal", "demo", "--rows", "300"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "report.html").is_file()
+    listed = subprocess.run(
+        [python, "-m", "pip", "list", "--format", "json"], capture_output=True, text=True, check=True
+    )
+    names = {p["name"].lower() for p in json.loads(listed.stdout)}
+    assert not names & {"pandas", "pyarrow", "playwright", "pytest"}
