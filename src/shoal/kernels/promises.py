@@ -79,7 +79,7 @@ def holds(rules, rows, start, stop, work):
     if people < rules.k:
         return False
     for s in range(rules.kind.shape[0]):
-        total = _count_values(rules, s, rows, start, stop, work)
+        total = count_values(rules, s, rows, start, stop, work)
         fine = judge_counts(rules, s, work.count, total, people)
         for at in range(start, stop):
             work.count[rules.value[s, rows[at]]] = 0.0
@@ -89,7 +89,8 @@ def holds(rules, rows, start, stop, work):
 
 
 @kernel
-def _count_values(rules, s, rows, start, stop, work):
+def count_values(rules, s, rows, start, stop, work):
+    """Count people per value of promise s into ``work.count``, which the caller clears; the sum of the counts."""
     work.stamp[0] += 1
     stamp = work.stamp[0]
     total = 0.0
