@@ -15,6 +15,7 @@ from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.levels import Codes, Levels
 
 Floats = NDArray[np.float64]
+EXACT = 2**53  # beyond, neighbours are the same floating-point number
 
 
 class Range(Hierarchy, frozen=True, tag="range"):
@@ -39,51 +40,55 @@ class Range(Hierarchy, frozen=True, tag="range"):
     top: float | None = None
 
     def __post_init__(self) -> None:
-        for low, high, names in ((self.min, self.max, "`min`, `max`"), (self.bottom, self.top, "`bottom`, `top`")):
-            if low is not None and high is not None and not low <= high:
-                raise UsageError(f"{names}: expected the first not above the second", where="range")
+        if self.min is not None and self.max is not None and not self.min <= self.max:
+            raise UsageError("`min`, `max`: expected the first not above the second", where="range")
+        if self.bottom is not None and self.top is not None and not self.bottom < self.top:
+            raise UsageError("`bottom`, `top`: expected the first below the second", where="range")
+        if any(e is not None and not math.isfinite(e) for e in (self.min, self.max, self.bottom, self.top)):
+            raise UsageError("`min`, `max`, `bottom`, `top` must be finite", where="range")
         if self.smallest is not None and not self.smallest > 0:
             raise UsageError("`smallest` must be positive", where="range")
 
     def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
         """See :class:`Hierarchy`. Costs O(values x levels); the levels grow with the logarithm of the width."""
-        raw = self._numbers(values, where)
-        clipped = raw.clip(self.bottom, self.top)
+        clipped = self._clip(self._numbers(values, where), where)
         known = clipped.is_not_nan() & clipped.is_finite() if clipped.dtype.is_float() else clipped.is_not_null()
         distinct = clipped.filter(known.fill_null(False)).unique().sort()
-        array = distinct.to_numpy().astype(np.float64)
-        low, high = self._domain(array, where)
         whole = distinct.dtype.is_integer()
+        array = distinct.to_numpy().astype(np.float64)
+        if whole and len(array) and max(-array[0], array[-1]) > EXACT:
+            raise UsageError(
+                f"whole numbers beyond ±{EXACT:,} are names rather than numbers",
+                where=where,
+                hint="is it an identifier? Otherwise use `prefix` or `suppress`",
+            )
+        low, high = self._domain(array, where, whole)
         depth = self._depth(low, high, whole)
-        lows, highs = _halve(array, low, high, depth, whole)
-        codes = np.zeros((len(array), depth), np.int32)
-        for at in range(depth):
-            codes[:, at] = np.cumsum(np.diff(lows[:, at], prepend=np.nan) != 0) - 1 if len(array) else 0
         missing = bool(values.null_count())
-        if missing:  # a missing value lies in no interval: a node of its own until the root
-            codes = np.vstack([codes, codes[-1:] + 1 if len(codes) else np.zeros((1, depth), np.int32)])
-            if depth == 1 and len(codes) > 1:
-                codes = np.hstack([codes, np.zeros_like(codes)])
-                depth = 2
-            codes[:, -1] = 0
-        first = [np.unique(codes[:, at], return_index=True)[1] for at in range(depth)]
+        codes = _codes(array, low, high, depth, whole, missing)
+        depth = codes.shape[1]
         width = high - low or 1.0
+
+        def nodes(level: int) -> tuple[Floats, Floats, Floats]:
+            """Lowest number and interval of each node; a missing value is not among them."""
+            first = np.unique(codes[: len(array), level], return_index=True)[1]
+            return array[first], *_halve(array[first], low, high, depth, level, whole)
 
         def labels(level: int) -> list[str]:
             if level and level == depth - 1 and missing:
                 return [SUPPRESSED]
-            return [
-                "" if i >= len(array) else self._label(lows[i, level], highs[i, level], array[i], level, whole, high)
-                for i in first[level]
-            ]
+            parts = zip(*(x.tolist() for x in nodes(level)), strict=True)
+            return [self._label(a, b, v, level, whole, high) for v, a, b in parts] + [
+                SUPPRESSED if level else ""
+            ] * missing
 
         def costs(level: int) -> Floats:
             if level == 0:
-                return np.zeros(len(first[0]))
+                return np.zeros(len(codes))
             if level == depth - 1:
                 return np.ones(1) if len(codes) > 1 or low < high else np.zeros(1)
-            out: Floats = np.array([0.0 if i >= len(array) else highs[i, level] - lows[i, level] for i in first[level]])
-            return out / width
+            _, lows, highs = nodes(level)
+            return np.append((highs - lows) / width, np.zeros(int(missing)))
 
         numbers = None if self.snap else np.append(array, np.nan) if missing else array
         column = distinct.extend(pl.Series([None], dtype=distinct.dtype)) if missing else distinct
@@ -93,21 +98,31 @@ class Range(Hierarchy, frozen=True, tag="range"):
         unknown = ~known.fill_null(False).to_numpy() & ~null
         return levels, np.where(null, len(array), np.where(unknown, -1, position)).astype(np.int32)
 
+    def _clip(self, numbers: pl.Series, where: str) -> pl.Series:
+        if numbers.dtype.is_integer() and any(e is not None and e != int(e) for e in (self.bottom, self.top)):
+            raise UsageError("`bottom` and `top` of whole numbers must be whole", where=where)
+        if numbers.dtype.is_integer():
+            ends = [None if e is None else int(e) for e in (self.bottom, self.top)]
+            return numbers.cast(pl.Int64, strict=False).clip(*ends) if any(e is not None for e in ends) else numbers
+        return numbers.clip(self.bottom, self.top)
+
     def _numbers(self, values: pl.Series, where: str) -> pl.Series:
         if values.dtype.is_numeric():
-            return values
+            return values.cast(pl.Float64) if values.dtype.is_decimal() else values
         if values.dtype == pl.Null:
             return values.cast(pl.Int64)
         raise UsageError(
             f"expected numbers, found {values.dtype}", where=where, hint="declare `type: int` or another hierarchy"
         )
 
-    def _domain(self, array: Floats, where: str) -> tuple[float, float]:
+    def _domain(self, array: Floats, where: str, whole: bool) -> tuple[float, float]:
         least, most = (float(array[0]), float(array[-1])) if len(array) else (0.0, 0.0)
-        low = least if self.min is None else float(self.min)
-        high = most if self.max is None else float(self.max)
-        if self.bottom is not None:
-            low = max(low, self.bottom) if self.min is None else low
+        low = least if self.min is None else float(math.ceil(self.min) if whole else self.min)
+        high = most if self.max is None else float(math.floor(self.max) if whole else self.max)
+        # what is coded as one end is no room to halve
+        low = low if self.bottom is None else max(low, float(self.bottom))
+        high = high if self.top is None else min(high, float(self.top))
+        low, high = min(low, high), max(low, high)
         outside = int(np.sum((array < low) | (array > high)))
         if outside:
             raise UsageError(
@@ -133,16 +148,27 @@ class Range(Hierarchy, frozen=True, tag="range"):
         return interval(low, high, whole=whole, closed=whole or high >= most, bottom=at_bottom, top=at_top)
 
 
-def _halve(array: Floats, low: float, high: float, depth: int, whole: bool) -> tuple[Floats, Floats]:
-    """The interval of each number at each level; the last level is the whole domain, level 0 the number."""
-    lows = np.empty((len(array), depth))
-    highs = np.empty((len(array), depth))
+def _codes(array: Floats, low: float, high: float, depth: int, whole: bool, missing: bool) -> Codes:
+    """The node of each number at each level; a missing value lies in no interval: a node of its own until the root."""
+    if missing and depth == 1 and len(array):
+        depth = 2
+    codes = np.zeros((len(array) + missing, depth), np.int32)
+    for level in range(depth - 1 if missing else depth):
+        lows, _ = _halve(array, low, high, depth, level, whole)
+        codes[: len(array), level] = np.cumsum(np.diff(lows, prepend=np.nan) != 0) - 1 if len(array) else 0
+        if missing and len(array):
+            codes[-1, level] = codes[-2, level] + 1
+    return codes
+
+
+def _halve(array: Floats, low: float, high: float, depth: int, level: int, whole: bool) -> tuple[Floats, Floats]:
+    """The interval of each number at a level; the last level is the whole domain, level 0 the number."""
+    if level == 0 and depth > 1:
+        return array, array
     a, b = np.full(len(array), low), np.full(len(array), high)
-    for at in range(depth - 1, -1, -1):
-        lows[:, at], highs[:, at] = a, b
+    for _ in range(depth - 1 - level):
         middle: Any = np.ceil((a + b) / 2) if whole else (a + b) / 2
         upper = array >= middle
         single = a == b
         a, b = np.where(upper & ~single, middle, a), np.where(upper | single, b, middle - 1 if whole else middle)
-    lows[:, 0], highs[:, 0] = array, array
-    return lows, highs
+    return a, b
