@@ -60,11 +60,14 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
     def _cells(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64], size: float) -> pl.Series:
         # one width per band of the coarsest size that nests, or columns of small cells would cross large ones
         band = self.sizes[-1] if self.nests else size
-        north = latitude * METRES_PER_DEGREE
-        middle = (np.floor(north / band) + 0.5) * band / METRES_PER_DEGREE
+        # large cells are counted in small ones: two roundings of one position must not put it into both of two
+        unit = self.sizes[0] if self.nests else size
+        north = np.floor(latitude * METRES_PER_DEGREE / unit)
+        middle = (np.floor_divide(north, round(band / unit)) + 0.5) * band / METRES_PER_DEGREE
         stretch = METRES_PER_DEGREE * np.maximum(np.cos(np.radians(middle)), 1e-6)
-        south = np.floor(north / size) * size / METRES_PER_DEGREE
-        west = np.floor(longitude * stretch / size) * size / stretch
+        east = np.floor(longitude * stretch / unit)
+        south = np.floor_divide(north, round(size / unit)) * size / METRES_PER_DEGREE
+        west = np.floor_divide(east, round(size / unit)) * size / stretch
         name = f"{size:g}"
         texts = [
             None if np.isnan(a) else f"{a:.5f},{b:.5f} +{name}m"
