@@ -16,7 +16,7 @@ from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.levels import Codes, Levels, code_of, nest
 
 Paths = dict[str, list[str]]  # leaf -> its labels, the leaf first, the root last
-_SPAN = re.compile(r"^[\[(]?\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|\.\.+|,|to)\s*(-?\d+(?:\.\d+)?)\s*([\])]?)$")
+_SPAN = re.compile(r"^[\[(]?\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|\.\.+|,|to)\s*(-?\d+(?:\.\d+)?)\s*([\])[]?)$")
 
 
 class Tree(Hierarchy, frozen=True, tag="tree"):
@@ -49,7 +49,7 @@ class Tree(Hierarchy, frozen=True, tag="tree"):
         """See :class:`Hierarchy`. Costs O(leaves x levels)."""
         paths = self.paths(values, where=where)
         depth = len(next(iter(paths.values()))) if paths else 2
-        text = values.cast(pl.String)
+        text = _text(values)
         present = [v for v in text.to_list() if v is None or v in paths]
         kept = values.filter(text.is_in(list(paths)) | text.is_null())
         labels = [
@@ -62,10 +62,10 @@ class Tree(Hierarchy, frozen=True, tag="tree"):
 
     def paths(self, values: pl.Series | None = None, *, where: str = "hierarchy") -> Paths:
         """The path of every leaf; unknown ``values`` are put under ``default``."""
-        known = [v for v in values.cast(pl.String).to_list() if v is not None] if values is not None else []
+        known = [v for v in _text(values).to_list() if v is not None] if values is not None else []
         if self.children is not None:
             assert values is not None
-            ordered = values.drop_nulls().sort().cast(pl.String).to_list()
+            ordered = _text(values.drop_nulls().sort()).to_list()
             return _grown(ordered, self.children)
         paths = _read(Path(self.file), self.separator) if self.file else _flatten(self.nodes or {}, where)
         check(paths, where)
@@ -199,7 +199,31 @@ def _inside(leaf: str, label: str) -> bool:
         return True
     if span is None:
         return True
-    return float(span[1]) <= value and (value < float(span[2]) if span[3] == ")" else value <= float(span[2]))
+    return float(span[1]) <= value and (value < float(span[2]) if span[3] in (")", "[") else value <= float(span[2]))
+
+
+def _text(values: pl.Series) -> pl.Series:
+    """Values as a tree's file writes them: a whole number has no decimals, whatever its column's type."""
+    if not values.dtype.is_float():
+        return values.cast(pl.String)
+    whole = values.is_finite() & (values == values.round()) & (values.abs() < 2**53)
+    return (
+        values.to_frame("v")
+        .select(
+            pl.when(pl.Series(whole))
+            .then(pl.col("v").cast(pl.Int64, strict=False).cast(pl.String))
+            .otherwise(pl.col("v").cast(pl.String))
+        )
+        .to_series()
+    )
+
+
+def _numbers(paths: Paths) -> list[float] | None:
+    """The leaves as numbers, if all of them are."""
+    try:
+        return [float(leaf) for leaf in paths]
+    except ValueError:
+        return None
 
 
 def _sizes(paths: Paths, kept: pl.Series) -> list[dict[str, float]]:
@@ -207,9 +231,10 @@ def _sizes(paths: Paths, kept: pl.Series) -> list[dict[str, float]]:
     depth = len(next(iter(paths.values()))) if paths else 2
     numbers = kept.drop_nulls().cast(pl.Float64).to_list() if kept.dtype.is_numeric() else []
     sizes: list[dict[str, float]] = []
-    if numbers:
+    places = _numbers(paths) if numbers else None
+    if places is not None:
         low, high = min(numbers), max(numbers)
-        leaves = [(float(leaf), path) for leaf, path in paths.items() if low <= float(leaf) <= high]
+        leaves = [(at, path) for at, path in zip(places, paths.values(), strict=True) if low <= at <= high]
         for at in range(depth):
             ends: dict[str, tuple[float, float]] = {}
             for value, path in leaves:
