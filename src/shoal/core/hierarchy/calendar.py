@@ -67,5 +67,5 @@ def _label(values: pl.Series, unit: Unit) -> pl.Series:
         return values.dt.to_string(FORMATS[unit])
     year = values.dt.year().cast(pl.String)
     if unit == "decade":
-        return year.str.slice(0, 3) + pl.Series(["0s"])
+        return (values.dt.year() // 10 * 10).cast(pl.String) + pl.Series(["s"])
     return year + pl.Series(["-Q"]) + values.dt.quarter().cast(pl.String)
