@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.cells import SUPPRESSED
+from shoal.core.cells import ONLY_STARS
 from shoal.core.errors import UsageError
 from shoal.core.groups import Finding, Groups
 from shoal.core.levels import Levels
@@ -62,6 +62,10 @@ def verify(
                 where="verify",
                 hint=f"the columns are: {', '.join(released.columns)}",
             )
+    if people is not None and len(people) != released.height:
+        raise UsageError(
+            f"expected one entry per released row ({released.height:,}), found {len(people):,}", where="people"
+        )
     shown = ~withheld(released, quasi)
     frame = released.filter(pl.Series(shown)) if not shown.all() else released
     labels = group(frame, quasi)
@@ -86,7 +90,7 @@ def _is_suppressed(column: pl.Series) -> pl.Series:
         column = column.struct.field("text")
     if column.dtype != pl.String:
         return pl.Series(np.zeros(len(column), np.bool_))
-    return (column == SUPPRESSED).fill_null(False)
+    return column.str.contains(ONLY_STARS).fill_null(False)
 
 
 def group(frame: pl.DataFrame, quasi: Sequence[str]) -> NDArray[np.int32]:
@@ -114,18 +118,21 @@ def intersection(
     """
     first = pl.DataFrame({"person": people[0], "before": group(before, quasi)})
     second = pl.DataFrame({"person": people[1], "after": group(after, quasi)})
-    both = first.join(second, on="person").group_by("before", "after").agg(pl.col("person").n_unique().alias("n"))
-    sizes = both["n"]
-    if not len(sizes):
+    both = first.join(second, on="person", nulls_equal=True)
+    if not both.height:
         return {"people": 0, "smallest": 0, "unique": 0, "share_unique": 0.0}
-    total = int(sizes.sum())
+    # someone with several rows is as well hidden as in the smallest crowd any of them leaves
+    crowd = both.with_columns(pl.col("person").n_unique().over("before", "after").alias("n"))
+    sizes = crowd.group_by("person").agg(pl.col("n").min())["n"].to_numpy()
     unique = int((sizes == 1).sum())
-    return {"people": total, "smallest": int(sizes.min()), "unique": unique, "share_unique": unique / total}  # type: ignore[arg-type]
+    return {"people": len(sizes), "smallest": int(sizes.min()), "unique": unique, "share_unique": unique / len(sizes)}
 
 
 def _codes(series: pl.Series) -> NDArray[np.int32]:
     if series.dtype == pl.Struct:
         series = series.struct.field("text")
+    if series.dtype.is_float():  # "not a number" is a missing value, and equals another one
+        series = series.fill_nan(None)
     values = series.unique()
     codes = pl.Series(np.arange(len(values), dtype=np.int32))
     missing = int(values.is_null().arg_max() or 0) if values.null_count() else -1

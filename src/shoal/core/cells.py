@@ -11,8 +11,10 @@ import re
 from typing import Literal, NamedTuple
 
 SUPPRESSED = "*"
-_BOUND = r"([≤≥]?)\s*(-?(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|inf))"
-_INTERVAL = re.compile(rf"^\s*\[\s*{_BOUND}\s*,\s*{_BOUND}\s*([\])])\s*$")
+ONLY_STARS = r"^\*+$"  # how others write a suppressed cell
+_NUMBER = r"-?(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|inf)"
+_INTERVAL = re.compile(rf"^\s*\[\s*([≤≥]?)\s*({_NUMBER})\s*,\s*([≤≥]?)\s*({_NUMBER})\s*([\])])\s*$")
+_END = re.compile(rf"^([≤≥])\s*({_NUMBER})$")
 
 
 class Cell(NamedTuple):
@@ -25,7 +27,14 @@ class Cell(NamedTuple):
     closed: bool = True
 
     def covers(self, value: float) -> bool:
-        """Whether a number lies in the interval."""
+        """Whether the cell may stand for a number (a node does not say)."""
+        if self.kind == "suppressed":
+            return True
+        if self.kind == "exact":
+            try:
+                return float(self.text) == value
+            except ValueError:
+                return False
         return self.low <= value and (value <= self.high if self.closed else value < self.high)
 
 
@@ -54,8 +63,12 @@ def read(text: str | None) -> Cell:
     """
     if text is None:
         return Cell("exact", "")
-    if text == SUPPRESSED:
+    if re.match(ONLY_STARS, text):
         return Cell("suppressed", text)
+    end = _END.match(text)
+    if end:
+        number = float(end[2])
+        return Cell("interval", text, *((-math.inf, number) if end[1] == "≤" else (number, math.inf)))
     found = _INTERVAL.match(text)
     if found:
         low = -math.inf if found[1] else float(found[2])

@@ -44,8 +44,11 @@ class Groups:
 
     def counts(self, column: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], pl.Series]:
         """How many people (or rows) of each group have each value: group, value code and count, and the values."""
-        values = self.sensitive[column].unique().sort(nulls_last=True)
-        codes = self.sensitive[column].rank("dense").cast(pl.Int64) - 1
+        series = self.sensitive[column]
+        if series.dtype.is_float():  # "not a number" is a missing value
+            series = series.fill_nan(None)
+        values = series.unique().sort(nulls_last=True)
+        codes = series.replace_strict(values, pl.int_range(len(values), eager=True), return_dtype=pl.Int64)
         codes = codes.fill_null(len(values) - 1)
         frame = pl.DataFrame({"group": self.labels, "value": codes})
         if self.people is not None:  # a person who has a value twice has it once

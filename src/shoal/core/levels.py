@@ -20,6 +20,7 @@ from shoal.core.cells import SUPPRESSED, interval
 from shoal.core.errors import UsageError
 
 Codes = NDArray[np.int32]
+MOST_LEVELS = 127  # a level is one byte
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,12 @@ class Levels:
 
     def text(self, low: Codes, high: Codes, floor: NDArray[np.int8] | int = 0) -> pl.Series:
         """The published text of boxes; null where the only value is missing."""
+        if len(low) > self.size:  # groups repeat each other's cells: write each once
+            ways = (low.astype(np.int64) * self.size + high) * (self.depth + 1) + floor
+            _, first, again = np.unique(ways, return_index=True, return_inverse=True)
+            if len(first) < len(low):
+                once = self.text(low[first], high[first], floor if isinstance(floor, int) else floor[first])
+                return once.gather(again)
         level = np.maximum(self.meet(low, high), floor)
         hull = self._is_hull(low, high, level, floor)
         out = np.empty(low.shape, dtype=object)
@@ -137,6 +144,12 @@ def nest(
     """
     frame = pl.DataFrame([values.alias("value"), *[s.cast(pl.String).alias(f"{i}") for i, s in enumerate(labels)]])
     depth = len(labels)
+    if depth > MOST_LEVELS:
+        raise UsageError(
+            f"{depth} levels are too many, at most {MOST_LEVELS} are allowed",
+            where=where,
+            hint="limit the length or depth of the hierarchy",
+        )
     # a missing value comes last and stays apart until the root
     frame = frame.with_columns(
         [
@@ -171,7 +184,7 @@ def nest(
             out = np.array([sizes[level].get(label, 0.0) for label in make_labels(level)], dtype=np.float64)
         if level == depth - 1 and len(codes) > 1:
             out[:] = 1.0
-        return out
+        return out if level else np.zeros_like(out)  # level 0 is published as it is
 
     return Levels(ordered["value"], codes, make_labels, make_costs, nested=broken is None)
 

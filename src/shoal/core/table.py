@@ -7,7 +7,7 @@ and equal rows stand together.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -161,6 +161,8 @@ def factorize(series: pl.Series) -> tuple[Codes, pl.Series]:
 def _compile(series: pl.Series, column: Column, where: str) -> tuple[Levels, Codes]:
     if series.dtype.is_nested() or series.dtype == pl.Object:
         raise InputError(f"expected plain values, found {series.dtype}", where=where, hint="unnest the column first")
+    if series.dtype in (pl.Binary, pl.Duration):
+        raise InputError(f"expected text, numbers or dates, found {series.dtype}", where=where, hint="convert it first")
     if series.dtype.is_float():
         series = series.fill_nan(None)
     distinct = series.unique().sort(nulls_last=True)
@@ -177,16 +179,23 @@ def _positions(series: pl.Series, distinct: pl.Series, codes: Codes) -> Codes:
 
 
 def _sensitive(series: pl.Series, column: Column, where: str) -> Sensitive:
-    if column.hierarchy is None:
-        return Sensitive(*factorize(series))
-    levels, codes = _compile(series, column, where)
+    codes, values = factorize(series.fill_nan(None) if series.dtype.is_float() else series)
+    return Sensitive(codes, values, None if column.hierarchy is None else by_value(column.hierarchy, values, where))
+
+
+def by_value(hierarchy: Hierarchy, values: pl.Series, where: str) -> Levels:
+    """The levels of a sensitive column, a row per distinct value as it stands.
+
+    A hierarchy may cut its values already at level 0; what is published, and so what is counted, is the value.
+    """
+    levels, codes = hierarchy.compile(values, where=where)
     if (codes < 0).any():
         raise UsageError(
-            f"{int((codes < 0).sum())} rows hold a value that the hierarchy does not know",
+            f"{int((codes < 0).sum())} distinct values are unknown to the hierarchy",
             where=where,
-            hint="add it to the tree, or name a `default` node",
+            hint="add them to the tree, or name a `default` node",
         )
-    return Sensitive(codes, levels.values, levels)
+    return replace(levels, values=values, codes=levels.codes[codes])
 
 
 def _order(matrix: Codes, more: Sequence[Codes], keep: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -58,7 +58,14 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
         group, value, count, values = groups.counts(self.column)
         tree = self._tree(groups)
         if tree is not None:  # in the tree's own order
-            value = code_of(tree, values)[value]
+            place = code_of(tree, values)
+            if (place < 0).any():
+                raise UsageError(
+                    f"{int((place < 0).sum())} distinct values of column {self.column!r} are unknown to its hierarchy",
+                    where="t-closeness",
+                    hint="add them to the tree, or name a `default` node",
+                )
+            value = place[value]
         size = len(values) if tree is None else tree.size
         overall = np.bincount(value, weights=count, minlength=size) / max(1, count.sum())
         far = np.zeros(groups.count)
