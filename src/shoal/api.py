@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from shoal.core.errors import PromiseError, UsageError
 from shoal.core.frames import from_any
 from shoal.core.hierarchy import HIERARCHIES, Hierarchy
 from shoal.core.hierarchy.tree import Tree
+from shoal.core.keys import KeyRing
 from shoal.core.release import Release, boxes_of, dense, recode
 from shoal.core.schema import Schema
 from shoal.core.table import Table, code, hierarchy_for, require
@@ -25,6 +27,7 @@ from shoal.measures.loss import loss
 from shoal.measures.risk import Risk, risk
 from shoal.measures.utility import utility
 from shoal.policy.load import load
+from shoal.policy.table_view import table_view
 from shoal.promises import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
@@ -273,21 +276,20 @@ def anonymize_view(
     seed: int = 0,
     cells: str = "text",
     separator: str | None = None,
+    keys: KeyRing | None = None,
     progress: Progress = silent,
 ) -> Release:
-    """Release a file as a view of a policy says."""
+    """Release a file as a view of a policy says: its masks first, then its method."""
     loaded = load(policy)
     chosen = loaded.view(view)
     frame = read(data, separator=separator, types=loaded.types())
-    shown = [n for n, c in loaded.schema.columns.items() if chosen.shows(n) or c.role in ("quasi", "subject")]
-    hidden = [n for n in loaded.schema.quasi if not chosen.shows(n)]
-    schema = Schema({n: loaded.schema[n] for n in shown if n not in hidden})
+    masked = table_view(loaded, chosen.name, frame, keys)
     using = method or chosen.method
     if using is not None and not isinstance(using, str | TableMethod):
         raise UsageError(f"{using.use} is not a method for tables", where=policy, hint="give --method")
-    return anonymize(
-        frame,
-        schema=schema,
+    release = anonymize(
+        masked.frame,
+        schema=masked.schema,
         promises=chosen.promises,
         method=using,
         effort=effort,
@@ -296,6 +298,7 @@ def anonymize_view(
         title=loaded.dataset,
         progress=progress,
     )
+    return dataclasses.replace(release, data=masked.finish(release.data))
 
 
 def verify_view(
@@ -307,5 +310,5 @@ def verify_view(
     frame = read(released, separator=separator)
     quasi = [n for n in loaded.schema.quasi if chosen.shows(n)]
     subject = loaded.schema.subject
-    shown = subject if subject is not None and subject in frame.columns else None
+    shown = subject if subject is not None and chosen.shows(subject) and subject in frame.columns else None
     return verify(frame, quasi=quasi, promises=chosen.promises, subject=shown, schema=loaded.schema)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
+
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import ShoalError, UsageError
 from shoal.core.hierarchy import HIERARCHIES
 from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.hierarchy.tree import Tree
 from shoal.masks.base import Context, Mask, Running, dtype_of
 
 if TYPE_CHECKING:
@@ -45,6 +48,8 @@ class Generalize(Mask, frozen=True, tag="generalize"):
     def start(self, context: Context) -> Running:
         """See :class:`Mask`."""
         given = None if self.hierarchy is None else HIERARCHIES.decode(self.hierarchy, where=context.column)
+        if isinstance(given, Tree) and given.file is not None:
+            given = msgspec.structs.replace(given, file=str(context.folder / given.file))
         hierarchy = given or context.hierarchy
         if hierarchy is None:
             raise UsageError(

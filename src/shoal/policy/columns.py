@@ -65,8 +65,8 @@ class ColumnView:
             out.append(self._place(node, pl.col(name)).alias(name))
         return out
 
-    def apply(self, frame: pl.DataFrame, number: int = 0) -> Viewed:
-        """The view of a frame. ``number`` is the window's if the frame is one window of a stream."""
+    def apply(self, frame: pl.DataFrame, window: int | None = None) -> Viewed:
+        """The view of a frame; if the frame is one window of a stream, ``window`` is its number."""
         try:
             # beside the frame first: a select of constants alone would forget how many rows there are
             data = frame.lazy().with_columns(self._cast()).with_columns(self.expressions()).collect()
@@ -81,7 +81,7 @@ class ColumnView:
         rows = pl.Series("row", range(frame.height), dtype=pl.Int64)
         subject = self.view.schema.subject
         people = frame.select(self._source(subject))[subject] if subject and self._has(subject) else None
-        kept, data = self._windows(frame, data, people, number)
+        kept, data = self._windows(frame, data, people, window)
         self._settle()
         subjects = people[kept].cast(pl.String) if people is not None else None
         return Viewed(data[kept], rows[kept], subjects, frame.height - len(kept))
@@ -185,7 +185,7 @@ class ColumnView:
         return pl.Struct({name: self._made(below) for name, below in node.fields.items()})
 
     def _windows(
-        self, frame: pl.DataFrame, data: pl.DataFrame, people: pl.Series | None, number: int
+        self, frame: pl.DataFrame, data: pl.DataFrame, people: pl.Series | None, window: int | None
     ) -> tuple[pl.Series, pl.DataFrame]:
         keep = pl.Series("row", [True] * frame.height, dtype=pl.Boolean)
         for column, spec in self.view.windows.items():
@@ -195,17 +195,19 @@ class ColumnView:
             made = pl.Series(column, [None] * len(values), dtype=dtype_of(running.type))
             if running.type is None or running.type == type_of(values.dtype):
                 made = made.cast(values.dtype)
-            for at, (rows, context) in enumerate(self._cut(frame, spec.window, number)):
-                out = running.apply(values[context], people[context] if people is not None else None, number + at)
+            cut = self._cut(frame, None if window is not None else spec.window)
+            for number, (rows, context) in enumerate(cut, window or 0):
+                out = running.apply(values[context], people[context] if people is not None else None, number)
                 if out is None:
                     keep = keep.scatter(rows, False)
                 else:
-                    made = made.scatter(rows, out[[context.index(r) for r in rows] if rows != context else slice(None)])
+                    place = {row: at for at, row in enumerate(context)}
+                    made = made.scatter(rows, out[[place[row] for row in rows]])
             data = data.with_columns(made.alias(column))
         return keep.arg_true(), data
 
-    def _cut(self, frame: pl.DataFrame, window: AnyWindow | None, number: int) -> list[tuple[list[int], list[int]]]:
-        if window is None or number:
+    def _cut(self, frame: pl.DataFrame, window: AnyWindow | None) -> list[tuple[list[int], list[int]]]:
+        if window is None:
             return [(list(range(frame.height)), list(range(frame.height)))] if frame.height else []
         assigner: Assigner[int] = Assigner(window, late=FOREVER)
         for row, time in enumerate(self.times(frame)):

@@ -18,7 +18,8 @@ from shoal.promises.base import Promise
 class View(msgspec.Struct, frozen=True):
     """What one role sees: an allow-list. What is not shown is suppressed, also columns that appear later.
 
-    ``hidden`` says how a suppressed column reads: ``*``, null, or not at all. ``service`` holds what a stream manager needs (topic, partitions, retention), untouched.
+    ``hidden`` says how a suppressed column reads: ``*``, null, or not at all. ``service`` holds what a stream manager
+    needs (topic, partitions, retention), untouched.
     """
 
     name: str

@@ -6,13 +6,13 @@ The generated source holds positions only, never a name or a value of a policy: 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Annotated, Any
 
 import msgspec
 
 from shoal.core.cells import SUPPRESSED
-from shoal.core.schema import Type
+from shoal.core.schema import Schema, Type
 from shoal.masks.base import Running
 from shoal.masks.suppress import Constant
 from shoal.policy.paths import Node, steps, tree
@@ -32,6 +32,19 @@ NULL = msgspec.Raw(b"null")
 Part = bytes | str  # a constant, or the source of an expression that yields bytes
 
 
+def record_type(node: Node, schema: Schema, raw: Set[str] = frozenset(), *, root: bool = True) -> Any:
+    """The type a place is decoded to, columns in ``raw`` not at all; fields are numbered, their names are data."""
+    if node.leaf is not None:
+        return msgspec.Raw if node.leaf in raw else TYPES[schema[node.leaf].type]
+    if node.element is not None:
+        return list[record_type(node.element, schema, raw, root=False)] | None  # type: ignore[misc]
+    kinds = [record_type(below, schema, raw, root=False) for below in node.fields.values()]
+    fields = [(f"f{at}", kind, NULL if kind is msgspec.Raw else None) for at, kind in enumerate(kinds)]
+    rename = {f"f{at}": name for at, name in enumerate(node.fields)}
+    made = msgspec.defstruct("Record", fields, rename=rename, gc=False)
+    return made if root else made | None
+
+
 class RecordWriter:
     """What to read of a record, and per role what to join."""
 
@@ -49,7 +62,7 @@ class RecordWriter:
 
     def function(self) -> Callable[[bytes], tuple[bytes, ...]]:
         """The compiled function: a record's bytes to one record per role."""
-        self._names["de"] = msgspec.json.Decoder(self._type(self._root, root=True)).decode
+        self._names["de"] = msgspec.json.Decoder(record_type(self._root, self._schema, self._shown)).decode
         lines = ["def views(record):", "o = de(record)"]
         for at, below in enumerate(self._root.fields.values()):
             lines.append(f"x{at} = o.f{at}")
@@ -57,7 +70,7 @@ class RecordWriter:
                 lines.append(f"y{at} = {self._decoder(below.leaf)}(x{at})")
         outs = []
         for view, masks in zip(self._views, self._masks, strict=True):
-            outs.append(self._join(_Role(self, view, masks).fields(view.node(), self._root, "")))
+            outs.append(self.join(_Role(self, view, masks).fields(view.node(), self._root, "")))
         source = "\n ".join([*lines, f"return ({', '.join(outs)},)"])
         exec(compile(source, "<view>", "exec"), self._names)
         return self._names["views"]  # type: ignore[no-any-return]
@@ -99,19 +112,7 @@ class RecordWriter:
         assert column is not None
         return self.constant(msgspec.json.Decoder(TYPES[self._schema[column].type]).decode)
 
-    def _type(self, node: Node, root: bool = False) -> Any:
-        """The type a place is decoded to; fields are numbered, their names are data."""
-        if node.leaf is not None:
-            return msgspec.Raw if node.leaf in self._shown else TYPES[self._schema[node.leaf].type]
-        if node.element is not None:
-            return list[self._type(node.element)] | None  # type: ignore[misc]
-        kinds = [self._type(below) for below in node.fields.values()]
-        fields = [(f"f{at}", kind, NULL if kind is msgspec.Raw else None) for at, kind in enumerate(kinds)]
-        rename = {f"f{at}": name for at, name in enumerate(node.fields)}
-        made = msgspec.defstruct("Record", fields, rename=rename, gc=False)
-        return made if root else made | None
-
-    def _join(self, parts: Sequence[Part]) -> str:
+    def join(self, parts: Sequence[Part]) -> str:
         """The source that joins parts; neighbouring constants become one."""
         merged: list[Part] = []
         for part in parts:
@@ -149,7 +150,7 @@ class _Role:
             item = self._writer.new_item()
             inner = self._place(node.element, read.element, item)
             return f"(null if {source} is None else b'[' + comma([{inner} for {item} in {source}]) + b']')"
-        return f"(null if {source} is None else {self._writer._join(self.fields(node, read, source))})"
+        return f"(null if {source} is None else {self._writer.join(self.fields(node, read, source))})"
 
     def _leaf(self, column: str, source: str) -> str:
         mask = self._masks.get(column)
