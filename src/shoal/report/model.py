@@ -72,11 +72,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         except ImportError:
             get_ipython = None
         if get_ipython is not None and get_ipython() is not None:
-            display(HTML(self.html()))
+            display(HTML(self._repr_html_()))
         else:
             from rich.console import Console
 
             Console().print(self.text(), markup=False, highlight=False)
 
     def _repr_html_(self) -> str:
-        return self.html()
+        from shoal.report.html import embed
+
+        return embed(self)

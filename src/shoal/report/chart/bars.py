@@ -143,13 +143,13 @@ def histogram(chart: Histogram) -> tuple[str, float]:
     ys = domain(chart.y, [*map(float, chart.counts)], zero=not chart.y.log)
     if chart.y.log and chart.y.low is None:
         ys = (min(0.8, ys[0] * 0.8), ys[1])  # a bar of one must be seen
-    grid, plot = lay(chart, y, chart.x, chart.y, (low, high), ys)
+    grid, plot = lay(chart, y, chart.x, chart.y, (low, high), ys, chart.marks)
     out = [top, grid]
     for i, count in enumerate(chart.counts):
         if not plot.y.shows(float(count)) or not count:
             continue
         a, b = plot.x(float(chart.edges[i])), plot.x(float(chart.edges[i + 1]))
-        at = plot.y(float(count))
+        at = min(plot.y(float(count)), plot.bottom - 1.5)  # few are not none
         note = chart.hints[i] if len(chart.hints) else _between(chart, i)
         gap = 1.0 if b - a > 3 else 0.0
         out.append(

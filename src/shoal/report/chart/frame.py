@@ -82,9 +82,16 @@ class Plot:
 
 
 def lay(
-    chart: Chart, top: float, x: Axis, y: Axis, xs: tuple[float, float], ys: tuple[float, float]
+    chart: Chart,
+    top: float,
+    x: Axis,
+    y: Axis,
+    xs: tuple[float, float],
+    ys: tuple[float, float],
+    marks: Sequence[Mark] = (),
 ) -> tuple[str, Plot]:
     """Both axes with grid, ticks and names, and the plot between them."""
+    top += 12.0 if any(mark.axis == "x" for mark in marks) else 0.0  # their labels stand above the plot
     bottom = chart.height - (44.0 if x.label else 28.0)
     rows = ticks(y, *ys, most=max(2, int((bottom - top) / 45)))
     room = max([width(label, 11.5) for _, label in rows], default=0.0)
@@ -128,12 +135,15 @@ def references(plot: Plot, marks: Sequence[Mark]) -> str:
         if mark.axis == "y":
             at = plot.y(mark.value)
             out.append(tag("line", x1=plot.left, x2=plot.right, y1=at, y2=at, class_="mark"))
-            out.append(text(plot.right - 4, at - 5 if at > plot.top + 16 else at + 14, mark.label, "small", "end"))
+            below = at < plot.top + 16
+            out.append(text(plot.right - 4, at + 14 if below else at - 5, mark.label, "small over", "end"))
         else:
             at = plot.x(mark.value)
             out.append(tag("line", x1=at, x2=at, y1=plot.top, y2=plot.bottom, class_="mark"))
             end = at + 8 + width(mark.label, 11) > plot.right
-            out.append(text(at - 5 if end else at + 5, plot.top + 10, mark.label, "small", "end" if end else "start"))
+            out.append(
+                text(at + 2 if end else at - 2, plot.top - 4, mark.label, "small over", "end" if end else "start")
+            )
     return "".join(out)
 
 

@@ -21,6 +21,7 @@ def heat(chart: Heat) -> tuple[str, float]:
     tall = min(30.0, max(14.0, wide * 0.7))
     slant = max(width(str(c), 11) for c in chart.columns) > wide - 4
     y += (min(90.0, max(width(str(c), 11) for c in chart.columns)) if slant else 14.0) + 2
+    written = all(width(_short(chart, float(v)), 11) <= wide - 4 for row in chart.values for v in row)
     out = [top]
     for j, name in enumerate(chart.columns):
         middle = left + (j + 0.5) * wide
@@ -36,11 +37,11 @@ def heat(chart: Heat) -> tuple[str, float]:
     for i, name in enumerate(chart.rows):
         at = y + i * tall
         out.append(tag("g", hint(name), text(MARGIN + names, at + tall / 2 + 4, fit(name, names), "", "end")))
-        out += [_cell(chart, i, j, left + j * wide, at, wide, tall) for j in range(len(chart.columns))]
+        out += [_cell(chart, i, j, left + j * wide, at, wide, tall, written) for j in range(len(chart.columns))]
     return "".join(out), y + tall * len(chart.rows) + MARGIN
 
 
-def _cell(chart: Heat, i: int, j: int, x: float, y: float, wide: float, tall: float) -> str:
+def _cell(chart: Heat, i: int, j: int, x: float, y: float, wide: float, tall: float, written: bool) -> str:
     value = float(chart.values[i][j])
     if not math.isfinite(value):
         return ""
@@ -59,9 +60,18 @@ def _cell(chart: Heat, i: int, j: int, x: float, y: float, wide: float, tall: fl
         class_=kind,
         opacity=0.08 + 0.92 * share,
     )
-    if width(shown, 11) > wide - 4:
+    if not written:
         return box
-    return box + text(x + wide / 2, y + tall / 2 + 4, shown, "on" if share > 0.5 else "", "middle")
+    return box + text(x + wide / 2, y + tall / 2 + 4, _short(chart, value), "on" if share > 0.5 else "", "middle")
+
+
+def _short(chart: Heat, value: float) -> str:
+    """Cells are small: a share is written without its sign."""
+    if chart.form == "percent" and math.isfinite(value):
+        return f"{value * 100:.0f}" if abs(value) >= 0.0995 or value == 0 else f"{value * 100:.1f}"
+    return (
+        f"{value:.2f}" if math.isfinite(value) and abs(value) <= 1 and value != int(value) else show(value, chart.form)
+    )
 
 
 def _share(chart: Heat, value: float) -> float:

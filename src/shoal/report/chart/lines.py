@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from shoal.report.chart.frame import Entry, Plot, colour, head, lay, nothing, references
@@ -41,7 +42,7 @@ def _axes(
 ) -> tuple[str, Plot]:
     xs = xs + [m.value for m in marks if m.axis == "x"]
     ys = ys + [m.value for m in marks if m.axis == "y"]
-    return lay(chart, top, x, y, domain(x, xs, loose=not tight), domain(y, ys))
+    return lay(chart, top, x, y, domain(x, xs, loose=not tight), domain(y, ys), marks)
 
 
 def _floats(values: Iterable[float]) -> list[float]:
@@ -156,24 +157,28 @@ def scatter(chart: Scatter) -> tuple[str, float]:
         return nothing(chart), chart.height
     entries = [Entry(p.name, _colour(p, i), "dot") for i, p in enumerate(chart.points)]
     top, y = head(chart, entries if len(entries) > 1 else ())
-    grid, plot = _axes(chart.x, chart.y, chart, y, xs, ys, chart.marks, tight=False)
-    out = [top, grid]
-    taken: list[tuple[float, float, float, float]] = []
+    grid, plot = _axes(chart.x, chart.y, chart, y, xs, _headroom(chart.y, ys), chart.marks, tight=False)
     dots: list[str] = []
+    places: list[tuple[Pixel, str]] = []
     for i, points in enumerate(chart.points):
-        c = _colour(points, i)
-        if points.connect:
-            out.append(_staircase(points, c, plot))
         names = [str(label) for label in points.labels] or [""] * len(points.x)
-        for x, y_, name in zip(_floats(points.x), _floats(points.y), names, strict=True):
-            if not (plot.x.shows(x) and plot.y.shows(y_)):
-                continue
-            at = (plot.x(x), plot.y(y_))
-            note = f"{points.name}{' ' + name if name else ''}: {show(x, chart.x.form)}, {show(y_, chart.y.form)}"
-            dots.append(_dot(i, c, *at, note, r=4.5))
-            taken.append((at[0] - 5, at[1] - 5, at[0] + 5, at[1] + 5))
-            dots.append(_tag(fit(name, 120, 11), at, plot, taken) if name else "")
-    return "".join([*out, *dots, references(plot, chart.marks)]), float(chart.height)
+        for px, py, name in zip(_floats(points.x), _floats(points.y), names, strict=True):
+            if plot.x.shows(px) and plot.y.shows(py):
+                note = f"{points.name}{' ' + name if name else ''}: {show(px, chart.x.form)}, {show(py, chart.y.form)}"
+                places.append(((plot.x(px), plot.y(py)), name))
+                dots.append(_dot(i, _colour(points, i), *places[-1][0], note, r=4.5))
+    taken = [(px - 5, py - 5, px + 5, py + 5) for (px, py), _ in places]
+    names = [_tag(fit(name, 120, 11), at, plot, taken) for at, name in places if name]
+    stairs = [_staircase(points, _colour(points, i), plot) for i, points in enumerate(chart.points) if points.connect]
+    return "".join([top, grid, *stairs, *dots, *names, references(plot, chart.marks)]), float(chart.height)
+
+
+def _headroom(axis: Axis, values: list[float]) -> list[float]:
+    """A little more than the highest, so that no point sits under the legend."""
+    known = [v for v in values if math.isfinite(v)]
+    if axis.log or not known:
+        return values
+    return [*values, max(known) + 0.08 * (max(known) - min(min(known), 0.0))]
 
 
 def _tag(name: str, at: Pixel, plot: Plot, taken: list[tuple[float, float, float, float]]) -> str:
@@ -183,10 +188,10 @@ def _tag(name: str, at: Pixel, plot: Plot, taken: list[tuple[float, float, float
     for dx, dy, anchor in ((8, 4, "start"), (-8, 4, "end"), (0, -9, "middle"), (0, 17, "middle")):
         left = x + dx - (wide if anchor == "end" else wide / 2 if anchor == "middle" else 0)
         box = (left, y + dy - 9, left + wide, y + dy + 2)
-        inside = box[0] >= plot.left and box[2] <= plot.right + 12
+        inside = box[0] >= plot.left and box[2] <= plot.right + 12 and box[1] >= plot.top - 12
         if inside and not any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
             taken.append(box)
-            return text(x + dx, y + dy, name, "small", anchor)
+            return text(x + dx, y + dy, name, "small over", anchor)
     return ""
 
 

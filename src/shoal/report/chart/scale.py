@@ -97,7 +97,7 @@ def _log_ticks(axis: Axis, low: float, high: float, most: int) -> Ticks:
 
 def _power(value: float) -> str:
     exponent = math.floor(math.log10(value) + 1e-9)
-    if -3 <= exponent <= 3:
+    if -3 <= exponent <= 13:
         return short(value)
     digit = round(value / 10.0**exponent)
     ten = f"10{str(exponent).translate(_SUPERSCRIPT)}"

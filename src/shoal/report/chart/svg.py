@@ -115,6 +115,7 @@ def style(selector: str = ".shoal-chart") -> str:
         (".title", "font-size:14px;font-weight:600"),
         (".soft", "fill:var(--soft)"),
         (".small", "fill:var(--soft);font-size:11px"),
+        (".over", "paint-order:stroke;stroke:var(--surface);stroke-width:3px;stroke-linejoin:round"),
         (".rule", "stroke:var(--rule);fill:none;shape-rendering:crispEdges"),
         (".base", "stroke:var(--soft);fill:none;shape-rendering:crispEdges"),
         (".mark", "stroke:var(--ink);stroke-dasharray:4 3;fill:none"),
