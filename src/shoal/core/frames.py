@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,33 +11,79 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import InputError, UsageError
 
-Back = Callable[[pl.DataFrame, NDArray[np.int64]], Any]
+Back = Callable[[pl.DataFrame, NDArray[np.int64], Sequence[str]], Any]
 
 
 def from_any(data: Any) -> tuple[pl.DataFrame, Back]:
-    """A polars frame, and the way back to what was given (the released frame, the input positions of its rows).
+    """A polars frame, and the way back to what was given.
 
-    Imports nothing: a pandas or pyarrow frame brings its own library.
+    Back takes the released frame, the input positions of its rows, and the columns that were not touched: these
+    keep the very type they came with. Imports nothing: a pandas or pyarrow frame brings its own library.
     """
     if isinstance(data, pl.DataFrame):
-        return data, lambda frame, rows: frame
+        return data, lambda frame, rows, untouched: frame
     if isinstance(data, pl.LazyFrame):
-        return data.collect(), lambda frame, rows: frame
+        return data.collect(), lambda frame, rows, untouched: frame
     kind = type(data).__module__.split(".")[0]
     if kind == "pandas":
-        if not data.columns.is_unique:
-            raise InputError("two columns have the same name", where="table", hint="rename one of them")
-        names = [str(c) for c in data.columns]
-        frame = pl.from_pandas(data.set_axis(names, axis=1), include_index=False)
-        return frame, lambda out, rows: out.to_pandas().set_index(data.index[rows])
+        return _from_pandas(data)
     if kind == "pyarrow":
-        if len(set(data.column_names)) < len(data.column_names):
-            raise InputError("two columns have the same name", where="table", hint="rename one of them")
-        frame = pl.from_arrow(data)
-        assert isinstance(frame, pl.DataFrame)
-        return frame, lambda out, rows: out.to_arrow()
+        return _from_arrow(data)
     raise UsageError(
         f"expected a polars, pandas or pyarrow table, found {type(data).__name__}",
         where="data",
         hint="read a file with polars, or give its path to the command line",
     )
+
+
+def _from_pandas(data: Any) -> tuple[pl.DataFrame, Back]:
+    names = [str(c) for c in data.columns]
+    _once(names)
+    renamed = data.set_axis(names, axis=1)
+    try:
+        frame = pl.from_pandas(renamed, include_index=False)
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"reading pandas needs the package {error.name}", where="data", hint=f"pip install {error.name}"
+        ) from None
+    except Exception:  # a converter's message may quote a cell
+        raise InputError(
+            "a column holds values of different kinds", where=_mixed(renamed), hint="convert it to one type"
+        ) from None
+
+    def back(out: pl.DataFrame, rows: NDArray[np.int64], untouched: Sequence[str]) -> Any:
+        kept = renamed.iloc[rows]
+        made = out.select(c for c in out.columns if c not in untouched).to_pandas().set_index(kept.index)
+        columns = {name: kept[name] if name in untouched else made[name] for name in out.columns}
+        return type(data)(columns, index=kept.index)
+
+    return frame, back
+
+
+def _from_arrow(data: Any) -> tuple[pl.DataFrame, Back]:
+    _once(data.column_names)
+    frame = pl.from_arrow(data)
+    assert isinstance(frame, pl.DataFrame)
+
+    def back(out: pl.DataFrame, rows: NDArray[np.int64], untouched: Sequence[str]) -> Any:
+        made = out.to_arrow()
+        for at, name in enumerate(out.columns):
+            if name in untouched:
+                made = made.set_column(at, data.schema.field(name), data.column(name).take(rows))
+        return made
+
+    return frame, back
+
+
+def _once(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        raise InputError("two columns have the same name", where="table", hint="rename one of them")
+
+
+def _mixed(data: Any) -> str:
+    for name in data.columns:
+        try:
+            pl.from_pandas(data[[name]], include_index=False)
+        except Exception:
+            return f"column {name!r}"
+    return "table"
