@@ -17,6 +17,7 @@ __version__ = "0.1.0"
 _FACE = {
     "anonymize": "shoal.api",
     "verify": "shoal.api",
+    "measure": "shoal.api",
     "hospital": "shoal.datasets.hospital",
     "ShoalError": "shoal.core.errors",
     "PromiseError": "shoal.core.errors",
@@ -41,7 +42,7 @@ _FACE = {
 __all__ = sorted(_FACE)
 
 if TYPE_CHECKING:
-    from shoal.api import anonymize, verify
+    from shoal.api import anonymize, measure, verify
     from shoal.core.errors import InputError, PolicyError, PromiseError, ShoalError, UsageError
     from shoal.core.hierarchy.calendar import Calendar
     from shoal.core.hierarchy.custom import Custom

@@ -19,12 +19,11 @@ from shoal.core.frames import from_any
 from shoal.core.hierarchy import HIERARCHIES, Hierarchy
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.keys import KeyRing
-from shoal.core.release import Release, boxes_of, dense, recode
+from shoal.core.release import Release, read_alike, recode
 from shoal.core.schema import Schema
-from shoal.core.table import Table, code, hierarchy_for, require
+from shoal.core.table import Table, by_value, code, hierarchy_for, require
 from shoal.measures.attack import Attack, join, members
 from shoal.measures.loss import loss
-from shoal.measures.risk import Risk, risk
 from shoal.measures.utility import utility
 from shoal.policy.load import load
 from shoal.policy.table_view import table_view
@@ -32,11 +31,12 @@ from shoal.promises import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.t_closeness import TCloseness
+from shoal.report.measured import Measured, measured, table_risk
 from shoal.report.model import Report
 from shoal.tables import TABLE_METHODS, TableMethod
 from shoal.tables.base import Progress, silent
 from shoal.tables.model import Model
-from shoal.verify import Verdict, group
+from shoal.verify import Verdict
 from shoal.verify import intersection as intersect
 from shoal.verify import verify as verify_frame
 
@@ -85,12 +85,15 @@ def anonymize(
     asked = [*promises, *short_promises(schema, k=k, l=l, t=t)]
     if not asked:
         raise UsageError("no promise was asked for", where="anonymize", hint="give k, for example k=5")
+    if not schema.quasi:
+        raise UsageError("no quasi column is declared", where="anonymize", hint="name what an outsider may know")
+    if cells not in ("text", "struct"):
+        raise UsageError(f"expected text or struct, found {cells!r}", where="cells")
     chosen = choose_method(method, effort)
     table = code(frame, schema)
     progress(0.1, "grouping")
     grouping = chosen.group(table, asked, seed=seed, progress=progress)
-    labels = grouping.labels if grouping.floor is not None else dense(grouping.labels)
-    boxes = boxes_of(table, labels, grouping.floor)
+    labels, boxes = read_alike(table, grouping.labels, grouping.floor)
     progress(0.9, "verifying")
     released, groups = recode(frame, schema, table, labels, boxes, typed=cells == "struct")
     verdict = _verify_release(frame, schema, table, groups, released, asked)
@@ -110,17 +113,20 @@ def anonymize(
         findings=list(verdict.findings),
         verified=verdict.kept,
         loss=loss(table, labels, boxes, k=_k(asked), rows=frame.height),
-        risk_before=table_risk(frame, schema.quasi),
-        risk_after=table_risk(released, schema.quasi),
+        risk_before=table_risk(frame, schema.quasi, _subjects(frame, schema.subject)),
+        risk_after=table_risk(released, schema.quasi, _subjects(frame, schema.subject, groups)),
         utility=utility(table, labels, boxes),
         size_counts=[(int(s), int(n)) for s, n in zip(*np.unique(sizes[sizes > 0], return_counts=True), strict=True)],
         seconds=time.perf_counter() - start,
         notes=_notes(schema),
         version=__version__,
     )
-    model = Model(schema, table, labels, boxes, asked)
+    model = Model(schema, table, labels, boxes, asked, _subjects(frame, schema.subject))
     kept = np.flatnonzero(groups >= 0)
-    return Release(back(released, kept), groups, withheld, schema, left_out, report, model, list(report.notes))
+    untouched = [c for c in released.columns if c not in schema.quasi]
+    return Release(
+        back(released, kept, untouched), groups, withheld, schema, left_out, report, model, list(report.notes)
+    )
 
 
 def verify(
@@ -141,22 +147,45 @@ def verify(
     People are counted if the release shows a ``subject`` column or ``people`` (one entry per row) is handed in.
     """
     frame, _ = from_any(data)
-    schema = schema or build_schema(list(quasi), sensitive=sensitive)
+    quasi = [quasi] if isinstance(quasi, str) else list(quasi)
+    schema = schema or build_schema(quasi, sensitive=sensitive)
     asked = [*promises, *short_promises(schema, k=k, l=l, t=t)]
     if not asked:
         raise UsageError("no promise to judge", where="verify", hint="give k, for example k=5")
-    whose = pl.Series(people) if people is not None else frame[subject] if subject else None
+    require(frame, [subject] if subject else [], "release")
+    whose = pl.Series(people) if people is not None else _subjects(frame, subject)
     levels = {}
     for name in schema.sensitive:
         hierarchy = schema[name].hierarchy
         if hierarchy is not None and name in frame.columns:
-            levels[name] = hierarchy.compile(frame[name].unique())[0]
-    return verify_frame(frame, list(quasi), asked, people=whose, levels=levels)
+            values = frame[name].fill_nan(None) if frame[name].dtype.is_float() else frame[name]
+            levels[name] = by_value(hierarchy, values.unique().sort(nulls_last=True), f"column {name!r}")
+    return verify_frame(frame, quasi, asked, people=whose, levels=levels)
 
 
-def table_risk(frame: pl.DataFrame, quasi: Sequence[str]) -> Risk:
-    """Risk of finding people again by these columns."""
-    return risk(np.bincount(group(frame, quasi))) if frame.height else risk(np.zeros(0, np.int64))
+def measure(data: Any, *, quasi: Sequence[str], sensitive: Sequence[str] = (), subject: str | None = None) -> Measured:
+    """The k, l and t a table reaches as it stands, and the risk of being found again in it.
+
+    >>> import polars as pl, shoal
+    >>> table = pl.DataFrame({"age": [30, 30, 41], "diag": ["flu", "cold", "flu"]})
+    >>> found = shoal.measure(table, quasi=["age"], sensitive=["diag"])
+    >>> found.k, found.sensitive["diag"].distinct, found.risk.unique
+    (1, 1, 1)
+    """
+    frame, _ = from_any(data)
+    quasi = [quasi] if isinstance(quasi, str) else list(quasi)
+    sensitive = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    require(frame, [*quasi, *sensitive, *([subject] if subject else [])], "table")
+    return measured(frame, quasi, sensitive, _subjects(frame, subject))
+
+
+def _subjects(
+    frame: pl.DataFrame, subject: str | None, groups: np.ndarray[Any, np.dtype[np.int32]] | None = None
+) -> pl.Series | None:
+    """Whose rows these are; of the released ones, if ``groups`` tells which."""
+    if subject is None:
+        return None
+    return frame[subject] if groups is None else frame[subject].gather(np.flatnonzero(groups >= 0))
 
 
 def build_schema(
@@ -179,7 +208,8 @@ def as_hierarchy(value: Hierarchy | str | Mapping[str, Any] | None, where: str) 
     """A hierarchy from a spec, a name, a mapping, or the path of a tree's file."""
     if value is None or isinstance(value, Hierarchy):
         return value
-    if isinstance(value, str) and (value.endswith(".csv") or Path(value).is_file()):
+    known = isinstance(value, str) and value in HIERARCHIES.names()
+    if isinstance(value, str) and not known and (value.endswith(".csv") or Path(value).is_file()):
         return Tree(file=value)
     return HIERARCHIES.decode(value, where)
 
@@ -221,7 +251,7 @@ def _verify_release(
     released: pl.DataFrame,
     asked: Sequence[Promise],
 ) -> Verdict:
-    people = frame[schema.subject].gather(np.flatnonzero(groups >= 0)) if schema.subject else None
+    people = _subjects(frame, schema.subject, groups)
     levels = {name: s.levels for name, s in table.sensitive.items() if s.levels is not None}
     verdict = verify_frame(released, schema.quasi, asked, people=people, levels=levels)
     if not verdict.kept:

@@ -68,11 +68,21 @@ def verify(
         )
     shown = ~withheld(released, quasi)
     frame = released.filter(pl.Series(shown)) if not shown.all() else released
-    labels = group(frame, quasi)
-    crowd = None if people is None else _codes(people.filter(pl.Series(shown)))
-    groups = Groups(labels, {name: frame[name] for name in sensitive}, crowd, levels or {})
+    groups = grouped(frame, quasi, sensitive, None if people is None else people.filter(pl.Series(shown)), levels)
     findings = tuple(p.judge(groups) for p in promises)
     return Verdict(findings, frame.height, groups.count, groups.unit)
+
+
+def grouped(
+    frame: pl.DataFrame,
+    quasi: Sequence[str],
+    sensitive: Sequence[str] = (),
+    people: pl.Series | None = None,
+    levels: Mapping[str, Levels] | None = None,
+) -> Groups:
+    """The groups of a table: rows that read alike in every quasi column."""
+    crowd = None if people is None else _codes(people)
+    return Groups(group(frame, quasi), {name: frame[name] for name in sensitive}, crowd, levels or {})
 
 
 def withheld(frame: pl.DataFrame, quasi: Sequence[str]) -> NDArray[np.bool_]:

@@ -62,6 +62,26 @@ def dense(labels: NDArray[np.int32]) -> NDArray[np.int32]:
     return out
 
 
+def read_alike(
+    table: Table, labels: NDArray[np.int32], floor: NDArray[np.int8] | None = None
+) -> tuple[NDArray[np.int32], Boxes]:
+    """Labels and boxes of the groups as published: groups whose cells read alike are one to everybody who reads them."""
+    labels = labels if floor is not None else dense(labels)
+    while True:
+        boxes = boxes_of(table, labels, floor)
+        cells = pl.DataFrame([x.text(*boxes.column(j)).alias(f"{j}") for j, x in enumerate(table.levels)])
+        different = cells.unique(maintain_order=True).with_row_index("group")
+        if different.height == cells.height:
+            return labels, boxes
+        joined = cells.join(different, on=cells.columns, how="left", nulls_equal=True, maintain_order="left")
+        alike = joined["group"].to_numpy().astype(np.int32)
+        if floor is not None:
+            above = np.zeros((different.height, floor.shape[1]), np.int8)
+            np.maximum.at(above, alike, floor)
+            floor = above
+        labels = np.where(labels >= 0, alike[labels], -1).astype(np.int32)
+
+
 def recode(
     frame: pl.DataFrame,
     schema: Schema,

@@ -56,9 +56,13 @@ def loss(table: Table, labels: NDArray[np.int32], boxes: Boxes, *, k: int = 1, r
 
 def level_cost(levels: Levels, boxes: Boxes, j: int) -> NDArray[np.float64]:
     """Level over highest level, per group (0 for a hierarchy of one level)."""
+    return np.asarray(published_level(levels, boxes, j) / max(1, levels.depth - 1))
+
+
+def published_level(levels: Levels, boxes: Boxes, j: int) -> NDArray[np.int8]:
+    """The level each group's cell is published at."""
     low, high, floor = boxes.column(j)
-    level = np.maximum(levels.meet(low, high), floor)
-    return np.asarray(level / max(1, levels.depth - 1))
+    return np.asarray(np.maximum(levels.meet(low, high), floor), np.int8)
 
 
 def _entropy(table: Table, labels: NDArray[np.int32], boxes: Boxes, suppressed: int) -> float:

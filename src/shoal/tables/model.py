@@ -9,13 +9,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.errors import UsageError
 from shoal.core.groups import Groups
-from shoal.core.levels import code_of
 from shoal.core.release import Boxes
 from shoal.core.schema import Schema
-from shoal.core.table import Table, factorize, require
-from shoal.measures.loss import node_range
+from shoal.core.table import Table, factorize, hierarchy_for, require
+from shoal.measures.loss import node_range, published_level
 from shoal.promises.base import Promise
+
+Places = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]  # first and last code, least level to cover it
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Model:
     labels: NDArray[np.int32]
     boxes: Boxes
     promises: Sequence[Promise]
+    subjects: pl.Series | None = None  # whose the rows of the input were: who comes back is not a second person
 
     def apply(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
         """New rows as the release would show them, and why the others are withheld.
@@ -39,10 +42,7 @@ class Model:
         promise with its new members; a group that would break takes none of them. Costs O(rows x groups).
         """
         require(frame, [*self.table.names, *self.schema.sensitive, *self.schema.of("subject")], "new rows")
-        codes = np.empty((frame.height, len(self.table.names)), np.int64)
-        for j, name in enumerate(self.table.names):
-            codes[:, j] = self._codes(frame[name], j)
-        joined = self._covering(codes)
+        joined = self._covering([self._places(frame[name], j) for j, name in enumerate(self.table.names)])
         uncovered = int((joined < 0).sum())
         breaking = self._breaking(frame, joined)
         joined[np.isin(joined, breaking)] = -1
@@ -60,39 +60,75 @@ class Model:
                 columns.append(frame[name].gather(kept))
         return pl.DataFrame(columns), {reason: n for reason, n in withheld.items() if n}
 
-    def _codes(self, series: pl.Series, j: int) -> NDArray[np.int32]:
-        levels = self.table.levels[j]
-        try:
-            wanted = series.cast(levels.values.dtype)
-        except pl.exceptions.InvalidOperationError:
-            return np.full(len(series), -1, np.int32)
-        found = code_of(levels, wanted)
-        if levels.numbers is not None:  # a number between two known ones lies in the same intervals as both
-            known = levels.numbers[~np.isnan(levels.numbers)]
-            numbers = wanted.cast(pl.Float64).fill_null(np.nan).to_numpy()
-            at = np.searchsorted(known, numbers)
-            inside = (at > 0) & (at < len(known)) & (found < 0)
-            # halfway codes are doubled below, so that "between a and b" needs a box that holds both
-            return np.where(found >= 0, 2 * found, np.where(inside, 2 * at - 1, -1)).astype(np.int32)
-        return np.where(found >= 0, 2 * found, -1).astype(np.int32)
+    def _places(self, series: pl.Series, j: int) -> Places:
+        """Where new values lie among the codes of a column: a cell covers them if it covers the place.
 
-    def _covering(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        A value seen before lies at its code; a number between two, between theirs; an unseen value in the lowest
+        known node its own labels name, and only cells of that level or above cover it.
+        """
+        values = series.fill_nan(None) if series.dtype.is_float() else series
+        distinct = values.unique().sort(nulls_last=True)
+        levels = self.table.levels[j]
+        n = len(distinct)
+        first, last, level = np.full(n, -1, np.int64), np.full(n, -1, np.int64), np.zeros(n, np.int8)
+        if levels.numbers is not None and distinct.dtype.is_numeric():
+            known = levels.numbers[: levels.size - (levels.missing >= 0)]
+            numbers = distinct.cast(pl.Float64).fill_null(np.nan).to_numpy()
+            inside = (numbers >= known[0]) & (numbers <= known[-1]) if len(known) else np.zeros(n, np.bool_)
+            first[inside] = np.searchsorted(known, numbers[inside], side="right") - 1
+            last[inside] = np.searchsorted(known, numbers[inside], side="left")
+            first[np.isnan(numbers)] = last[np.isnan(numbers)] = levels.missing
+        else:
+            self._by_labels(distinct, j, first, last, level)
+        at = factorize(values)[0]
+        return first[at], last[at], level[at]
+
+    def _by_labels(
+        self,
+        distinct: pl.Series,
+        j: int,
+        first: NDArray[np.int64],
+        last: NDArray[np.int64],
+        level: NDArray[np.int8],
+    ) -> None:
+        name, levels = self.table.names[j], self.table.levels[j]
+        hierarchy = hierarchy_for(distinct, self.schema[name])
+        try:
+            own, codes = hierarchy.compile(distinct, where=f"column {name!r}")
+        except UsageError:  # another type, or beyond the declared domain: nothing covers it
+            return
+        if own.depth != levels.depth:
+            return
+        free = (codes >= 0) & (codes != own.missing)
+        if own.missing >= 0 and levels.missing >= 0:
+            first[codes == own.missing] = last[codes == own.missing] = levels.missing
+        for at in range(levels.depth):
+            nodes = {label: node for node, label in enumerate(levels.labels(at).to_list())}
+            labels = own.labels(at).gather(own.codes[codes.clip(0), at]).to_list()
+            found = np.array([nodes.get(label, -1) for label in labels])
+            here = free & (found >= 0)
+            column = levels.codes[:, at]
+            first[here] = np.searchsorted(column, found[here], side="left")
+            last[here] = np.searchsorted(column, found[here], side="right") - 1
+            level[here] = at
+            free &= found < 0
+
+    def _covering(self, places: Sequence[Places]) -> NDArray[np.int64]:
         """The group with the least loss whose cells cover each row, or -1."""
         ranges = [node_range(levels, self.boxes, j) for j, levels in enumerate(self.table.levels)]
+        shown = [published_level(levels, self.boxes, j) for j, levels in enumerate(self.table.levels)]
         cost = np.zeros(len(self.boxes.low))
         for j, levels in enumerate(self.table.levels):
             cost += levels.ncp(*self.boxes.column(j)) * self.table.weights[j]
-        order = np.argsort(cost, kind="stable")
-        out = np.full(len(codes), -1, np.int64)
-        for group in order:
+        out = np.full(len(places[0][0]), -1, np.int64)
+        for group in np.argsort(cost, kind="stable"):
             free = np.flatnonzero(out < 0)
             if not len(free):
                 break
             fits = np.ones(len(free), np.bool_)
-            for j, (first, last) in enumerate(ranges):
-                fits &= (
-                    (codes[free, j] >= 2 * first[group]) & (codes[free, j] <= 2 * last[group]) & (codes[free, j] >= 0)
-                )
+            for (low, high), at, (first, last, level) in zip(ranges, shown, places, strict=True):
+                fits &= (first[free] >= low[group]) & (last[free] <= high[group]) & (first[free] >= 0)
+                fits &= level[free] <= at[group]
             out[free[fits]] = group
         return out
 
@@ -119,8 +155,9 @@ class Model:
             sensitive[name] = pl.concat([before, frame[name].gather(new).cast(before.dtype)])
         people = None
         if self.schema.subject is not None and self.table.people is not None:
-            arrivals = factorize(frame[self.schema.subject].gather(new))[0] + int(self.table.people.max(initial=-1)) + 1
-            people = np.concatenate([self.table.people[old], arrivals]).astype(np.int32)
+            assert self.subjects is not None
+            before = self.subjects.gather(self.table.rows[old])
+            people = factorize(pl.concat([before, frame[self.schema.subject].gather(new).cast(before.dtype)]))[0]
         labels = np.concatenate([self.labels[old], joined]).astype(np.int32)
         levels = {name: s.levels for name, s in self.table.sensitive.items() if s.levels is not None}
         return Groups(labels, sensitive, people, levels)
