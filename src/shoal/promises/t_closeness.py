@@ -65,7 +65,7 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
                     where="t-closeness",
                     hint="add them to the tree, or name a `default` node",
                 )
-            value = place[value]
+            value = place[value].astype(np.int64)
         size = len(values) if tree is None else tree.size
         overall = np.bincount(value, weights=count, minlength=size) / max(1, count.sum())
         far = np.zeros(groups.count)

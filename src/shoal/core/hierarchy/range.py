@@ -78,9 +78,8 @@ class Range(Hierarchy, frozen=True, tag="range"):
             if level and level == depth - 1 and missing:
                 return [SUPPRESSED]
             parts = zip(*(x.tolist() for x in nodes(level)), strict=True)
-            return [self._label(a, b, v, level, whole, high) for v, a, b in parts] + [
-                SUPPRESSED if level else ""
-            ] * missing
+            texts = [self._label(a, b, v, level, whole, high) for v, a, b in parts]
+            return [*texts, SUPPRESSED if level else ""] if missing else texts
 
         def costs(level: int) -> Floats:
             if level == 0:
