@@ -26,7 +26,7 @@ class TableView:
     frame: pl.DataFrame
     schema: Schema
     view: RoleView
-    withheld: int
+    rows: pl.Series
 
     def finish(self, released: pl.DataFrame) -> pl.DataFrame:
         """The released frame with the hidden columns in their places."""
@@ -48,7 +48,7 @@ def table_view(policy: Policy, role: str, frame: pl.DataFrame, keys: KeyRing | N
     if viewed.subjects is not None:
         data = data.with_columns(viewed.subjects.alias(BESIDE))
         columns[BESIDE] = Column("subject")
-    return TableView(data, Schema(columns), view, viewed.withheld)
+    return TableView(data, Schema(columns), view, viewed.rows)
 
 
 def _column(view: RoleView, name: str) -> Column:

@@ -1,0 +1,102 @@
+"""``shoal check``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from shoal.cli.terminal import Json, Separator, answer, as_json, say
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from shoal.core.keys import KeyRing
+    from shoal.policy.document import Policy
+
+
+def check(
+    policy: str,
+    data: str | None = None,
+    *,
+    together: int = 2,
+    threshold: Annotated[float | None, Parameter(name="--threshold")] = None,
+    rows: int = 10_000,
+    keys: str | None = None,
+    separator: Separator = None,
+    json: Json = False,
+) -> int:
+    """Is the policy whole, and safe? With data also: a dry run of every view, and what roles learn together.
+
+    Example: `shoal check policy.yaml patients.csv --together 3 --threshold 0.05`.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    data
+        A sample of the data: nothing of it is written or shown.
+    together
+        The largest set of roles that may pool their views.
+    threshold
+        Exit with 1 if roles can link more than this share of the records exactly.
+    rows
+        How many rows of the sample to use.
+    keys
+        A key ring; without it SHOAL_KEYS and SHOAL_KEY_… say.
+    separator
+        The CSV separator, if it is not a comma.
+    json
+        Findings as JSON.
+    """
+    from pathlib import Path
+
+    from shoal.core.keys import KeyRing
+    from shoal.policy.explain import explain
+    from shoal.policy.load import load
+
+    loaded = load(policy)
+    explain(loaded)
+    ring = KeyRing.load(Path(keys) if keys else None)
+    lacking = _keys(loaded, ring)
+    if data is None:
+        found = {"views": len(loaded.views), "keys_missing": lacking}
+        answer(as_json(found) if json else f"{policy}: {len(loaded.views)} views, all well formed")
+        for name in lacking:
+            say(f"warning: the key {name!r} is not at hand")
+        return 0
+    from shoal.connect import files
+
+    frame = files.read(data, separator="\t" if separator == "TAB" else separator, types=loaded.types())
+    return _together(loaded, frame.head(rows), ring, together, threshold, json)
+
+
+def _together(
+    policy: Policy, frame: pl.DataFrame, ring: KeyRing, most: int, threshold: float | None, json: bool
+) -> int:
+    from shoal import role_views
+    from shoal.core.errors import UsageError
+
+    found, failed = role_views.pools(frame, policy, keys=ring, most=most)
+    if json:
+        answer(as_json({"pools": [{"share": p.share, "pool": p} for p in found], "failed": failed}))
+    else:
+        for pool in found:
+            answer(str(pool))
+    for role, reason in failed.items():
+        say(f"warning: the view {role!r} could not be made from this sample: {reason}")
+    worst = max((p for p in found if p.new), key=lambda p: p.share, default=None)
+    if worst is not None and worst.linked and not json:
+        say(f"warning: {' + '.join(worst.roles)} can put {worst.share:.1%} of the records together")
+    if failed and not found:
+        raise UsageError("no two views could be compared", where=policy.path)
+    if threshold is not None and worst is not None and worst.share > threshold:
+        say(f"that is more than the threshold of {threshold:.1%}")
+        return 1
+    return 0
+
+
+def _keys(policy: Policy, ring: KeyRing) -> list[str]:
+    """The keys the policy names that are not at hand."""
+    named = {m.key for v in policy.views.values() for ms in v.masks.values() for m in ms if m.keyed}  # type: ignore[attr-defined]
+    return sorted(name for name in named if name not in ring.keys)

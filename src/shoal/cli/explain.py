@@ -1,0 +1,45 @@
+"""``shoal explain``."""
+
+from __future__ import annotations
+
+import sys
+
+from shoal.cli.terminal import Json, answer, as_json
+
+
+def explain(policy: str, *, attacks: bool = False, json: Json = False) -> None:
+    """Show what each role sees: rows are columns, columns are roles.
+
+    Example: `shoal explain policy.yaml`.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    attacks
+        Also what each mask falls to.
+    json
+        As JSON, with the type of every cell.
+    """
+    from shoal.policy.explain import explain as explained
+    from shoal.policy.load import load
+
+    made = explained(load(policy))
+    if json:
+        answer(as_json(made))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    header, *rows = made.rows()
+    table = Table(show_edge=False)
+    for name in header:
+        table.add_column(name, overflow="fold")
+    for at, row in enumerate(rows):
+        table.add_row(*row, end_section=at == len(rows) - 2)
+    Console(file=sys.stdout).print(table)
+    if attacks:
+        for role, seen in made.views.items():
+            for column, sight in seen.items():
+                if sight.attack:
+                    answer(f"{role}.{column} ({sight.text}) falls to {sight.attack}")

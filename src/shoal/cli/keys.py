@@ -1,0 +1,99 @@
+"""``shoal keys``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from shoal.cli.terminal import answer, say
+from shoal.core.errors import UsageError
+
+Action = Literal["new", "rotate", "list", "forget", "forget-person"]
+
+
+def keys(
+    action: Action,
+    name: str | None = None,
+    *,
+    ring: str | None = None,
+    epoch: int | None = None,
+    vault: Annotated[str | None, Parameter(name="--vault")] = None,
+) -> None:
+    """Make, rotate, list and forget keys; forget a person in a vault.
+
+    Examples: `shoal keys new billing --ring keys.json`; `shoal keys rotate billing --ring keys.json`;
+    `shoal keys list --ring keys.json`; `shoal keys forget billing --epoch 1 --ring keys.json`;
+    `shoal keys forget-person billing --vault patients.db --ring keys.json < subjects.txt`.
+
+    Parameters
+    ----------
+    action
+        new, rotate, list, forget (an epoch), or forget-person (subjects on standard input, one per line).
+    name
+        Which key.
+    ring
+        The key ring's file; without it SHOAL_KEYS says where it is.
+    epoch
+        The epoch to forget. Nothing made with it can be revealed afterwards. The first epoch of a key also names the
+        people in vaults: forget it last.
+    vault
+        The vault whose rows and salts of a person are deleted.
+    """
+    import os
+
+    from shoal.core.keys import KeyRing
+
+    path = Path(ring) if ring else Path(os.environ["SHOAL_KEYS"]) if os.environ.get("SHOAL_KEYS") else None
+    if action == "list":
+        _list(KeyRing.load(path))
+        return
+    if name is None:
+        raise UsageError("which key?", where=f"keys {action}", hint=f"shoal keys {action} NAME --ring PATH")
+    if action == "forget-person":
+        _forget(KeyRing.load(path), name, vault)
+        return
+    if path is None:
+        raise UsageError("which key ring?", where=f"keys {action}", hint="--ring PATH, or set SHOAL_KEYS")
+    held = KeyRing.open(path) if path.exists() else KeyRing()
+    if action == "new":
+        held = held.new(name)
+    elif action == "rotate":
+        held = held.rotate(name)
+    elif epoch is None:
+        raise UsageError("which epoch?", where="keys forget", hint="--epoch NUMBER")
+    else:
+        held = held.forget(name, epoch)
+    held.save(path)
+    at = held.current(name)
+    say(f"{name}: epoch {at}, check value {held.check(name, at)}, in {path}")
+
+
+def _list(held: object) -> None:
+    from shoal.core.keys import KeyRing
+
+    assert isinstance(held, KeyRing)
+    for name in sorted(held.keys):
+        for at in held.epochs(name):
+            answer(f"{name}\tepoch {at}\tcheck {held.check(name, at)}{'  current' if at == held.current(name) else ''}")
+
+
+def _forget(held: object, name: str, vault: str | None) -> None:
+    import sys
+
+    from shoal.core.keys import KeyRing
+    from shoal.core.vault import Vault
+    from shoal.masks.base import Context
+    from shoal.masks.pseudonym import Pseudonym
+
+    assert isinstance(held, KeyRing)
+    if vault is None or not Path(vault).exists():
+        raise UsageError("which vault?", where="keys forget-person", hint="--vault PATH of an existing vault")
+    opened, gone, people = Vault(Path(vault)), 0, 0
+    for line in sys.stdin:
+        if line.strip():
+            people += 1
+            gone += opened.forget(Pseudonym(key=name).person(Context(keys=held), line.rstrip("\n")))
+    opened.close()
+    say(f"{people:,} people, {gone:,} rows deleted")
