@@ -1,4 +1,4 @@
-"""Role views of a table, ready to hand out: masks, then the method if promises are made, verified; and their pooling."""
+"""Role views of a table, ready to hand out: masks, then the method if promises are made; and their pooling."""
 
 from __future__ import annotations
 

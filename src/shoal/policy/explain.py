@@ -63,6 +63,11 @@ def _sights(policy: Policy, view: View) -> dict[str, Sight]:
 
 
 def _promise(promise: msgspec.Struct) -> str:
-    fields = {n: v for n, v in msgspec.structs.asdict(promise).items() if v is not None}
+    fields = {f.name: getattr(promise, f.name) for f in msgspec.structs.fields(promise)}
+    fields = {f.name: fields[f.name] for f in msgspec.structs.fields(promise) if fields[f.name] != f.default}
     name = str(promise.__struct_config__.tag)
-    return f"{name} ({', '.join(f'{n} {v}' for n, v in fields.items())})" if fields else name
+    return (
+        f"{name} ({', '.join(f'{n} {v:g}' if isinstance(v, float) else f'{n} {v}' for n, v in fields.items())})"
+        if fields
+        else name
+    )
