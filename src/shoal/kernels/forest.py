@@ -1,7 +1,7 @@
 """Forest building and decomposition of Aggarwal et al. (seed 004, chapter 2), without ever holding the cost graph.
 
-A tree is held as half-edges: edge e runs from ``to[e ^ 1]`` to ``to[e]``. Vertices below ``rows`` are rows of the table,
-those above are Steiner vertices, which hold a component together and count nothing.
+A tree is held as half-edges: edge e runs from ``to[e ^ 1]`` to ``to[e]``. Vertices below ``rows`` are rows of the
+table, those above are Steiner vertices, which hold a component together and count nothing.
 """
 
 from typing import NamedTuple
@@ -359,15 +359,15 @@ def decompose(forest, rules, limit):
 @kernel
 def _any_cut(forest, order, count, parent, below, s, rules, plain, chosen, scratch, work):
     """Some other cut that both parts survive: edges first, the most even ones; for k alone, then any vertex split."""
-    uneven = np.empty(count - 1, np.int64)
-    for at in range(1, count):
-        uneven[at - 1] = abs(2 * below[order[at]] - s)
-    tried = 0
-    for at in np.argsort(uneven, kind="mergesort"):
-        if tried == TRIES:
-            break
-        tried += 1
-        v = order[at + 1]
+    last, last_at = -1, 0
+    for _ in range(min(TRIES, count - 1)):
+        least, least_at = 2 * s + 1, 0  # the most even edge not yet tried
+        for at in range(1, count):
+            uneven = abs(2 * below[order[at]] - s)
+            if (uneven > last or (uneven == last and at > last_at)) and uneven < least:
+                least, least_at = uneven, at
+        last, last_at = least, least_at
+        v = order[least_at]
         chosen[0] = _edge_between(forest, parent[v], v)
         if _fair(forest, parent[v], chosen, 1, order, count, s, rules, plain, scratch, work):
             return CUT_A, parent[v], 1
