@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from shoal.core.cells import SUPPRESSED
-from shoal.core.errors import InputError
+from shoal.core.errors import InputError, PolicyError
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Type
 from shoal.masks.base import Running, dtype_of, type_of
@@ -90,7 +90,7 @@ class ColumnView:
         seen = {*self.view.shown, *self.view.masks}
         lacking = [c for c in self.view.schema.columns if self._dtypes[c] is None and c in seen]
         if lacking:
-            raise InputError(
+            raise PolicyError(
                 f"the data lacks columns of the view: {', '.join(lacking)}",
                 where=f"views.{self.view.role}",
                 hint=f"it has: {', '.join(frame)}",

@@ -63,11 +63,11 @@ def _sights(policy: Policy, view: View) -> dict[str, Sight]:
 
 
 def _promise(promise: msgspec.Struct) -> str:
-    fields = {f.name: getattr(promise, f.name) for f in msgspec.structs.fields(promise)}
-    fields = {f.name: fields[f.name] for f in msgspec.structs.fields(promise) if fields[f.name] != f.default}
+    """Its name, and what is not as by default."""
+    words = []
+    for field in msgspec.structs.fields(promise):
+        value = getattr(promise, field.name)
+        if value != field.default:
+            words.append(f"{field.name} {value:g}" if isinstance(value, float) else f"{field.name} {value}")
     name = str(promise.__struct_config__.tag)
-    return (
-        f"{name} ({', '.join(f'{n} {v:g}' if isinstance(v, float) else f'{n} {v}' for n, v in fields.items())})"
-        if fields
-        else name
-    )
+    return f"{name} ({', '.join(words)})" if words else name
