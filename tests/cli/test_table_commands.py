@@ -144,7 +144,7 @@ BAD = {
     "policy with an unknown column": (
         ("anonymize", "patients.csv", "--policy", "unknown.yaml"),
         2,
-        "no column 'haight'",
+        "haight",
     ),
     "output folder missing": (
         ("anonymize", "patients.csv", "--quasi", "age", "--k", "2", "-o", "no/where.csv"),
@@ -206,27 +206,17 @@ def test_an_unforeseen_error_quotes_no_value(shoal, tmp_path):
 
 def test_interrupting_leaves_no_half_file(tmp_path):
     hospital(200_000, seed=1).write_csv(tmp_path / "big.csv")
-    words = [
-        sys.executable,
-        "-m",
-        "shoal",
-        "anonymize",
-        "big.csv",
-        "--quasi",
-        "zip,sex,age,ins_co",
-        "--k",
-        "2",
-        "-o",
-        "out.csv",
-    ]
-    child = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, env=os.environ)
-    time.sleep(2.0)
-    child.send_signal(signal.SIGINT)
-    child.wait(timeout=120)
+    words = ["anonymize", "big.csv", "--quasi", "zip,sex,age,ins_co", "--k", "2", "-o", "out.csv"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "shoal", *words], cwd=tmp_path, stderr=subprocess.DEVNULL, env=os.environ
+    ) as child:
+        time.sleep(2.0)
+        child.send_signal(signal.SIGINT)
+        child.wait(timeout=300)
     names = {p.name for p in tmp_path.iterdir()}
     assert names <= {"big.csv", "out.csv"}
     if "out.csv" in names:  # it was faster than the signal: then the file is whole
-        assert pl.read_csv(tmp_path / "out.csv").height == 200_000
+        assert pl.read_csv(tmp_path / "out.csv", infer_schema=False).height == 200_000
 
 
 def test_help_teaches_and_every_command_has_one(shoal):

@@ -7,14 +7,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from shoal.cli.terminal import Json, Names, Separator, answer, names, pairs, progress, say
+from shoal.cli.terminal import File, Json, Names, Output, Separator, answer, names, pairs, progress, say
 from shoal.core.errors import UsageError
 
 
 def anonymize(
-    data: str,
+    data: File,
     *,
-    output: Annotated[str | None, Parameter(alias="-o")] = None,
+    output: Output = None,
     policy: str | None = None,
     view: str | None = None,
     quasi: Names = None,

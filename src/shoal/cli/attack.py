@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shoal.cli.terminal import Json, Names, Separator, answer, as_json, names
+from shoal.cli.terminal import File, Json, Names, Separator, answer, as_json, names
 from shoal.core.errors import UsageError
 
 
 def attack(
-    released: str,
+    released: File,
     register: str,
     *,
     on: Names = None,

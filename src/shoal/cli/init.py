@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from cyclopts import Parameter
-
-from shoal.cli.terminal import Separator, answer, say
+from shoal.cli.terminal import File, Output, Separator, answer, say
 
 
 def init(
-    data: str,
+    data: File,
     *,
-    output: Annotated[str | None, Parameter(alias="-o")] = None,
+    output: Output = None,
     k: int = 5,
     separator: Separator = None,
 ) -> None:

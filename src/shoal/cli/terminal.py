@@ -12,6 +12,9 @@ from cyclopts import Parameter
 
 from shoal.core.errors import UsageError
 
+# a file, or - for standard input and output
+File = Annotated[str, Parameter(allow_leading_hyphen=True)]
+Output = Annotated[str | None, Parameter(alias="-o", allow_leading_hyphen=True)]
 Json = Annotated[bool, Parameter(name="--json", negative=())]
 Separator = Annotated[str | None, Parameter(name="--separator")]
 Names = Annotated[list[str] | None, Parameter(negative=(), consume_multiple=True)]

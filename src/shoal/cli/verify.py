@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from shoal.cli.terminal import Json, Names, Separator, answer, as_json, names, say
+from shoal.cli.terminal import File, Json, Names, Separator, answer, as_json, names, say
 from shoal.core.errors import UsageError
 
 
 def verify(
-    released: str,
+    released: File,
     *,
     quasi: Names = None,
     sensitive: Names = None,
