@@ -101,6 +101,13 @@ def test_links_in_documents_lead_somewhere():
     assert not broken
 
 
+def test_the_reference_is_what_the_program_says():
+    done = subprocess.run(
+        [sys.executable, "-m", "docs.reference.make", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_nothing_speaks_of_machines_or_makers():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
     if not listed:
