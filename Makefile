@@ -38,7 +38,7 @@ bench: env
 	sh scripts/bench.sh $(BENCH)
 
 docs: env
-	$(BIN)/python -m docs.reference.make
+	$(BIN)/python scripts/reference.py
 
 kafka: env
 	sh scripts/kafka.sh
