@@ -62,7 +62,7 @@ def figures(report: Report) -> Figures:
         [
             ("Rows released", f"{report.released:,}", f"{_share(report.released, report.rows)} of {report.rows:,}"),
             ("Groups", f"{groups:,}", smallest),
-            ("Detail lost", f"{report.loss.gcp:.1%}", "on average over all quasi cells"),
+            ("Detail lost", f"{report.loss.gcp:.1%}", "mean of all quasi cells"),
             ("Worst risk", show(after.prosecutor, "percent"), f"before: {show(before.prosecutor, 'percent')}"),
             ("Alone in their group", f"{after.unique:,}", f"before: {before.unique:,}"),
         ]
@@ -97,6 +97,7 @@ def costs(report: Report) -> Section:
         "What it costs, and what is left of the risk",
         [
             Picture(pictures.group_sizes(report), "Rows that read alike in every quasi column form a group."),
+            Picture(pictures.withheld(report), _withheld_caption(report)),
             Picture(
                 pictures.loss_per_column(report),
                 "0 %: every value is as exact as before. 100 %: the column tells nothing, as do withheld rows.",
@@ -105,7 +106,6 @@ def costs(report: Report) -> Section:
                 pictures.risk(report),
                 "The chance that someone who knows a person's quasi values finds that person's row.",
             ),
-            Picture(pictures.withheld(report), _withheld_caption(report)),
         ],
     )
 
@@ -157,7 +157,7 @@ def made(report: Report) -> Section:
                     ("Left out", ", ".join(report.left_out) or "no column"),
                     ("Discernibility", f"{loss.discernibility:,}"),
                     ("Average group over k", f"{loss.average_group:.3g}"),
-                    ("Generalization cost", f"{loss.generalization_cost:,.4g}"),
+                    ("Generalization cost", f"{loss.generalization_cost:,.1f}"),
                     ("Non-uniform entropy", f"{loss.entropy:.2%} of what could be lost"),
                 ]
             )

@@ -10,12 +10,15 @@ if TYPE_CHECKING:
 Limit = tuple[str, str]
 
 ALWAYS: tuple[Limit, ...] = (
-    ("Two releases.", "Releases of the same people at different times, or by different methods, can be intersected."),
     (
-        "Columns declared as plain.",
-        "They are published as they are. If an outsider knows one, it is a quasi column and belongs there.",
+        "Comparing releases.",
+        "Releases of the same people at different times, or by different methods, can be intersected.",
     ),
-    ("No differential privacy.", "What the whole table tells about everyone, it still tells."),
+    (
+        "Plain columns an outsider knows.",
+        "Plain columns are published as they are. What an outsider knows is a quasi column and belongs there.",
+    ),
+    ("What the whole table tells.", "It still tells it about everyone in it: this is not differential privacy."),
     (
         "This page.",
         "The figures “before” come from the original data: hand them only to those who may know them.",

@@ -43,7 +43,7 @@ def _lying(chart: Bars) -> tuple[str, float]:
     lanes = 1 if chart.stacked else len(chart.series)
     thick = THICK if lanes == 1 else 11.0
     pitch = thick * lanes + (9.0 if lanes == 1 else 12.0)
-    names = min(0.36 * chart.width, max(width(str(label)) for label in chart.labels) + 6)
+    names = min(0.46 * chart.width, max(width(str(label)) for label in chart.labels) + 6)
     written = [show(float(v), chart.axis.form) for row in chart.series.values() for v in row]
     room = max(width(w, 11.5) for w in written) + 6 if chart.values and not chart.stacked else 6.0
     low, high = _domain(chart, loose=not chart.values)
