@@ -1,0 +1,19 @@
+"""Time series: curves in, envelopes and patterns out. A file per algorithm of (k,P)-anonymity, named as in its paper."""
+
+from shoal.core.spec import Family
+from shoal.series.method import SeriesGrouping, SeriesMethod
+from shoal.series.pattern import Encoded, Pattern
+
+SERIES_METHODS: Family[SeriesMethod] = Family(
+    "series method",
+    __name__,
+    {
+        "naive": "naive:Naive",
+        "kapra": "kapra:Kapra",
+        "banded": "banded:Banded",
+    },
+)
+
+PATTERNS: Family[Pattern] = Family("pattern", __name__, {"sax": "sax:Sax"})
+
+__all__ = ["PATTERNS", "SERIES_METHODS", "Encoded", "Pattern", "SeriesGrouping", "SeriesMethod"]

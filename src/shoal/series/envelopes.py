@@ -1,0 +1,80 @@
+"""Groups of k under one envelope, made of P-subgroups (last phase of KAPRA), and the exchange of records after it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.series.method import SeriesGrouping
+from shoal.series.pattern import Floats, Ids
+
+REACH = 4  # cells of the same word looked at on either side
+
+
+def unite(values: Floats, part: NDArray[np.int64], k: int) -> NDArray[np.int32]:
+    """The group of every record, made of whole parts (-1: none)."""
+    from shoal.kernels.envelopes import form_groups, hulls
+
+    parts = int(part.max(initial=-1)) + 1
+    low, high = hulls(values, values, part, parts)
+    size = np.bincount(part[part >= 0], minlength=parts)
+    group, _ = form_groups(low, high, size, k)
+    return np.where(part >= 0, group[part], -1).astype(np.int32)
+
+
+def exchange(values: Floats, grouping: SeriesGrouping, k: int, p: int, passes: int) -> SeriesGrouping:
+    """Records change places with, or move to, records of the same word in near groups while value loss falls."""
+    from shoal.kernels.exchange import exchange as pass_once
+
+    group = grouping.group.copy()
+    for _ in range(passes):
+        cell, cell_group, near = _cells(values, SeriesGrouping(group, grouping.word))
+        if not len(cell_group) or not pass_once(values, cell, cell_group, near, group, k, p):
+            break
+    return SeriesGrouping(group, grouping.word)
+
+
+def _cells(
+    values: Floats, grouping: SeriesGrouping
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Cells numbered by word and then by their group's mean, so that near cells of a word have near numbers."""
+    kept = grouping.group >= 0
+    group, word = grouping.group[kept], grouping.word[kept]
+    mean = np.bincount(group, weights=values[kept].sum(axis=1)) / np.maximum(np.bincount(group), 1)
+    by_mean = np.argsort(mean, kind="stable")
+    rank = np.empty(len(mean), np.int64)
+    rank[by_mean] = np.arange(len(mean))
+    pair, which = np.unique(word.astype(np.int64) * len(mean) + rank[group], return_inverse=True)
+    cell = np.full(len(kept), -1, np.int64)
+    cell[kept] = which
+    near = _near(pair // max(1, len(mean)))
+    return cell, by_mean[pair % max(1, len(mean))], near
+
+
+def _near(word: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For every cell the cells of the same word, nearest numbers first, -1 after the last."""
+    cells = len(word)
+    near = np.full((cells, 2 * REACH), -1, np.int64)
+    filled = np.zeros(cells, np.int64)
+    for step in range(1, REACH + 1):
+        for sign in (1, -1):
+            other = np.arange(cells) + sign * step
+            inside = np.flatnonzero((other >= 0) & (other < cells))
+            same = inside[word[other[inside]] == word[inside]]
+            near[same, filled[same]] = other[same]
+            filled[same] += 1
+    return near
+
+
+def number_by_height(values: Floats, group: NDArray[np.int32], word: Ids) -> SeriesGrouping:
+    """Groups numbered from 0 by the mean of their records: a number must not tell the order of the input."""
+    kept = group >= 0
+    if not kept.any():
+        return SeriesGrouping(group.astype(np.int32), np.where(kept, word, -1).astype(np.int32))
+    _, dense = np.unique(group[kept], return_inverse=True)
+    mean = np.bincount(dense, weights=values[kept].sum(axis=1)) / np.bincount(dense)
+    rank = np.empty(len(mean), np.int32)
+    rank[np.argsort(mean, kind="stable")] = np.arange(len(mean), dtype=np.int32)
+    out = np.full(len(group), -1, np.int32)
+    out[kept] = rank[dense]
+    return SeriesGrouping(out, np.where(kept, word, -1).astype(np.int32))
