@@ -41,7 +41,8 @@ docs: env
 	$(BIN)/python scripts/reference.py
 
 kafka: env
-	sh scripts/kafka.sh
+	sh scripts/system.sh
+	$(BIN)/python scripts/kafka/broker.py
 
 # after changing dependencies: versions and hashes, no addresses
 lock:

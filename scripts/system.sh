@@ -1,10 +1,13 @@
 #!/bin/sh
-# System parts that some tests need. Where we may not install, those tests skip and say so;
-# with SHOAL_REQUIRE_SYSTEM=1 a missing part is a failure.
+# System parts that some tests need: a browser, Java and the jars of a real Kafka broker. Where we may not install,
+# those tests skip and say so; with SHOAL_REQUIRE_SYSTEM=1 a missing part is a failure.
 set -u
+cd "$(dirname "$0")/.."
 
 missing=""
-command -v chromium >/dev/null 2>&1 || missing="$missing chromium"
+for part in chromium:chromium java:default-jre-headless mvn:maven; do
+  command -v "${part%%:*}" >/dev/null 2>&1 || missing="$missing ${part##*:}"
+done
 
 if [ -n "$missing" ]; then
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
@@ -15,9 +18,14 @@ if [ -n "$missing" ]; then
   fi
 fi
 
-for part in $missing; do
+fail=0
+for part in chromium java mvn; do
   command -v "$part" >/dev/null 2>&1 && continue
   echo "missing: $part (the tests that need it will skip)"
-  [ "${SHOAL_REQUIRE_SYSTEM:-0}" = 1 ] && exit 1
+  fail=1
 done
+if command -v java >/dev/null 2>&1 && command -v mvn >/dev/null 2>&1; then
+  sh scripts/kafka/jars.sh || { echo "missing: the jars of Apache Kafka (the tests that need them will skip)"; fail=1; }
+fi
+[ "${SHOAL_REQUIRE_SYSTEM:-0}" = 1 ] && exit $fail
 exit 0
