@@ -1,4 +1,4 @@
-"""The generated reference: the page of commands and the JSON Schema of policies. ``--check`` compares, writes nothing."""
+"""The generated reference: the page of commands and the JSON Schema of policies; ``--check`` only compares."""
 
 from __future__ import annotations
 

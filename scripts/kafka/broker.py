@@ -1,0 +1,208 @@
+"""Real Apache Kafka brokers (KRaft, SASL/SCRAM, deny by default) in a folder: for tests and for ``make kafka``.
+
+python scripts/kafka/broker.py            one broker in .cache/kafka/play until Ctrl-C; says how to log in
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LIB = ROOT / ".cache" / "kafka" / "lib"
+ADMIN, SECRET = "admin", "admin-secret"
+JAVA = ("java", "-Xms128m", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
+
+
+def available() -> str | None:
+    """Why no broker can run here, or nothing if one can."""
+    if shutil.which("java") is None:
+        return "no Java"
+    if not (LIB / ".whole").exists():
+        return "the broker's jars are not there (sh scripts/kafka/jars.sh)"
+    return None
+
+
+@dataclass
+class Cluster:
+    """One or more brokers on loopback, in a folder of their own. ``start`` formats, starts and waits."""
+
+    folder: Path
+    brokers: int = 1
+    settings: dict[str, str] = field(default_factory=dict)
+    ports: list[tuple[int, int]] = field(default_factory=list)
+    running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self) -> Cluster:
+        """Start all brokers; raises with the end of the log if one does not come up."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.ports = [(free_port(), free_port()) for _ in range(self.brokers)]
+        name = self._tool("kafka.tools.StorageTool", "random-uuid").strip().splitlines()[-1]
+        for node in range(1, self.brokers + 1):
+            (self.folder / f"{node}.properties").write_text(self._properties(node))
+            words = ["format", "-t", name, "-c", f"{node}.properties"]
+            words += ["--add-scram", f"SCRAM-SHA-256=[name={ADMIN},password={SECRET}]"]
+            self._tool("kafka.tools.StorageTool", *words)
+        for node in range(1, self.brokers + 1):
+            self.launch(node)
+        for node in range(1, self.brokers + 1):
+            self._wait(node)
+        return self
+
+    def launch(self, node: int) -> None:
+        """Start one broker (again)."""
+        with (self.folder / f"{node}.log").open("ab") as log:
+            self.running[node] = subprocess.Popen(
+                [*JAVA, "-cp", f"{LIB}/*", "kafka.Kafka", f"{node}.properties"],
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+            )
+
+    def kill(self, node: int, how: signal.Signals = signal.SIGKILL) -> None:
+        """Stop one broker, by default without mercy."""
+        self.running[node].send_signal(how)
+        self.running[node].wait(60)
+
+    def stop(self) -> None:
+        """Stop all brokers."""
+        for process in self.running.values():
+            process.terminate()
+        for process in self.running.values():
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients knock."""
+        return ",".join(f"127.0.0.1:{client}" for client, _ in self.ports)
+
+    def login(self, user: str = ADMIN, password: str = SECRET) -> dict[str, str]:
+        """Client properties of a user."""
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.username": user,
+            "sasl.password": password,
+        }
+
+    def _properties(self, node: int) -> str:
+        client, controller = self.ports[node - 1]
+        voters = ",".join(f"{i}@127.0.0.1:{c}" for i, (_, c) in enumerate(self.ports, 1))
+        copies = str(min(3, self.brokers))
+        in_sync = str(max(1, min(2, self.brokers - 1)))
+        jaas = f'required username="{ADMIN}" password="{SECRET}"'
+        scram = "org.apache.kafka.common.security.scram.ScramLoginModule"
+        plain = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        values = {
+            "process.roles": "broker,controller",
+            "node.id": str(node),
+            "controller.quorum.voters": voters,
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"CLIENT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"CLIENT://127.0.0.1:{client}",
+            "inter.broker.listener.name": "CLIENT",
+            "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+            "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+            "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
+            "listener.name.client.scram-sha-256.sasl.jaas.config": f"{scram} {jaas};",
+            # the controllers keep the SCRAM credentials, so they cannot log in with them
+            "sasl.mechanism.controller.protocol": "PLAIN",
+            "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.controller.plain.sasl.jaas.config": f'{plain} {jaas} user_{ADMIN}="{SECRET}";',
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": f"User:{ADMIN}",
+            "log.dirs": f"data{node}",
+            "auto.create.topics.enable": "false",
+            "default.replication.factor": copies,
+            "min.insync.replicas": in_sync,
+            "offsets.topic.replication.factor": copies,
+            "offsets.topic.num.partitions": "4",
+            "transaction.state.log.replication.factor": copies,
+            "transaction.state.log.min.isr": in_sync,
+            "transaction.state.log.num.partitions": "4",
+            "share.coordinator.state.topic.replication.factor": copies,
+            "share.coordinator.state.topic.min.isr": in_sync,
+            "group.initial.rebalance.delay.ms": "0",
+            "broker.session.timeout.ms": "6000",
+            "group.consumer.session.timeout.ms": "6000",
+            "group.consumer.min.session.timeout.ms": "3000",
+            "group.consumer.heartbeat.interval.ms": "1000",
+            "group.consumer.min.heartbeat.interval.ms": "500",
+            **self.settings,
+        }
+        return "".join(f"{key}={value}\n" for key, value in values.items())
+
+    def _tool(self, name: str, *words: str) -> str:
+        done = subprocess.run(
+            ["java", QUIET, "-cp", f"{LIB}/*", name, *words],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{name} {words[0]}: {done.stderr[-500:]}")
+        return done.stdout
+
+    def _wait(self, node: int, seconds: float = 120.0) -> None:
+        port = self.ports[node - 1][0]
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if self.running[node].poll() is not None:
+                break
+            with socket.socket() as knock:
+                knock.settimeout(1.0)
+                if knock.connect_ex(("127.0.0.1", port)) == 0:
+                    return
+            time.sleep(0.2)
+        raise RuntimeError(f"broker {node} did not start:\n{(self.folder / f'{node}.log').read_text()[-1500:]}")
+
+
+def free_port() -> int:
+    """A port nobody uses now."""
+    with socket.socket() as knock:
+        knock.bind(("127.0.0.1", 0))
+        return int(knock.getsockname()[1])
+
+
+def main() -> int:
+    """One broker to play with."""
+    why = available()
+    if why:
+        sys.stderr.write(f"no broker: {why}\n")
+        return 3
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    cluster = Cluster(Path(tempfile.mkdtemp(prefix="shoal-kafka-"))).start()
+    login = "".join(f"{k}={v}\n" for k, v in cluster.login().items())
+    file = ROOT / ".cache" / "kafka" / "admin.properties"
+    file.write_text(login)
+    sys.stdout.write(
+        f"a broker listens on {cluster.bootstrap}; log in as {ADMIN} with {os.path.relpath(file)}; Ctrl-C stops it\n"
+    )
+    sys.stdout.flush()
+    try:
+        cluster.running[1].wait()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        cluster.stop()
+        shutil.rmtree(cluster.folder, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

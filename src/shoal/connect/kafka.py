@@ -1,0 +1,107 @@
+"""Kafka clients from a policy's source: properties from a file the user names, secrets from the environment or files.
+
+The client library is the extra ``kafka``; it is imported here and in ``runtime`` only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from shoal.core.errors import InputError, PolicyError, ShoalError, UsageError
+
+KEYS = ("use", "topic", "brokers", "properties", "format", "group")
+
+
+class KafkaError(InputError):
+    """The cluster cannot be reached, refuses us, or lacks something."""
+
+
+def source_of(source: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The Kafka source of a policy, checked."""
+    if source.get("use") != "kafka":
+        raise PolicyError("the source is not kafka", where=where, hint="source: {use: kafka, topic: …, brokers: …}")
+    for key in source:
+        if key not in KEYS:
+            raise PolicyError(f"{key!r} is not known in a kafka source", where=where, hint=f"one of: {', '.join(KEYS)}")
+    if not isinstance(source.get("topic"), str):
+        raise PolicyError("a kafka source needs its topic", where=where)
+    return source
+
+
+def client_properties(source: Mapping[str, Any], folder: Path, **more: Any) -> dict[str, Any]:
+    """What a client is made from: the properties file, then the policy's brokers, then ``more``.
+
+    A value ``env:NAME`` or ``file:path`` is looked up, so that no secret stands in a policy or on a command line.
+    """
+    properties: dict[str, Any] = {}
+    if source.get("properties"):
+        properties |= read_properties(folder / looked_up(str(source["properties"]), folder))
+    if source.get("brokers"):
+        properties["bootstrap.servers"] = source["brokers"]
+    properties = {key: looked_up(value, folder) if isinstance(value, str) else value for key, value in properties.items()}
+    if "bootstrap.servers" not in properties:
+        raise PolicyError("no brokers are named", where="source", hint="brokers: env:KAFKA_BROKERS, or a properties file")
+    return {**properties, **more}
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """``key=value`` lines; ``#`` begins a comment."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise InputError(f"cannot read the client properties ({error.strerror})", where=str(path)) from None
+    out: dict[str, str] = {}
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        key, sign, value = text.partition("=")
+        if not sign:
+            raise UsageError("expected key=value", where=f"{path}, line {number}")
+        out[key.strip()] = value.strip()
+    return out
+
+
+def looked_up(value: str, folder: Path) -> str:
+    """``env:NAME`` from the environment, ``file:path`` from a file; anything else as it is."""
+    kind, _, name = value.partition(":")
+    if kind == "env":
+        if name not in os.environ:
+            raise UsageError(f"the environment variable {name} is not set", where="source")
+        return os.environ[name]
+    if kind == "file":
+        try:
+            return (folder / name).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise InputError(f"cannot read a secret's file ({error.strerror})", where=str(folder / name)) from None
+    return value
+
+
+def library() -> Any:
+    """The client library, or how to get it."""
+    try:
+        import confluent_kafka
+        import confluent_kafka.admin
+    except ImportError:
+        raise UsageError("the Kafka client is not installed", hint="pip install 'shoal[kafka]'") from None
+    return confluent_kafka
+
+
+def told(error: Any, doing: str) -> ShoalError:
+    """A client's error as ours: what we were doing, its name, and what to do about the common ones."""
+    name = error.name() if hasattr(error, "name") else type(error).__name__
+    hints = {
+        "_ALL_BROKERS_DOWN": "is the broker running, and are the address and the security settings right?",
+        "_TRANSPORT": "is the broker running, and are the address and the security settings right?",
+        "_TIMED_OUT": "is the broker running, and are the address and the security settings right?",
+        "_AUTHENTICATION": "wrong user or password",
+        "SASL_AUTHENTICATION_FAILED": "wrong user or password",
+        "TOPIC_AUTHORIZATION_FAILED": "this user may not use the topic",
+        "CLUSTER_AUTHORIZATION_FAILED": "this user may not change the cluster",
+        "UNKNOWN_TOPIC_OR_PART": "does the topic exist?",
+        "_UNKNOWN_TOPIC": "does the topic exist?",
+    }
+    return KafkaError(f"{doing}: {name}", where="kafka", hint=hints.get(name))
