@@ -1,7 +1,7 @@
 """The search for the level vector with the least loss, by chains and bounds (after Flash, Kohlmayer et al. 2012).
 
-Level vectors are numbered by mixed radix: ``index = sum(level[j] * stride[j])``. What is found of one spreads: where too
-many rows would be suppressed, every vector below suppresses as many; where few enough are, so does every vector above.
+Level vectors are numbered by mixed radix: ``index = sum(level[j] * stride[j])``. What is found of one spreads: where
+too many rows would be suppressed, every vector below suppresses as many; where few enough are, so does all above.
 """
 
 import numpy as np

@@ -7,7 +7,12 @@ TABLE_METHODS: Family[TableMethod] = Family(
     "table_method",
     __name__,
     {
+        "datafly": "datafly:Datafly",
+        "forest": "forest:Forest",
+        "lattice": "lattice:Lattice",
+        "microaggregation": "microaggregation:Microaggregation",
         "mondrian": "mondrian:Mondrian",
+        "topdown": "topdown:TopDown",
     },
 )
 
