@@ -44,6 +44,25 @@ class Groups:
 
     def counts(self, column: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], pl.Series]:
         """How many people (or rows) of each group have each value: group, value code and count, and the values."""
+        frame, values = self._coded(column)
+        if self.people is not None:  # a person who has a value twice has it once
+            frame = frame.unique()
+        found = frame.group_by("group", "value").len().sort("group", "value")
+        return (
+            found["group"].to_numpy().astype(np.int64),
+            found["value"].to_numpy().astype(np.int64),
+            found["len"].to_numpy().astype(np.int64),
+            values,
+        )
+
+    def totals(self, column: str) -> NDArray[np.int64]:
+        """How many people (or rows) have each value, whatever their groups: who is in two groups counts once."""
+        frame, values = self._coded(column)
+        if self.people is not None:
+            frame = frame.select("value", "person").unique()
+        return np.bincount(frame["value"].to_numpy().astype(np.int64), minlength=len(values))
+
+    def _coded(self, column: str) -> tuple[pl.DataFrame, pl.Series]:
         series = self.sensitive[column]
         if series.dtype.is_float():  # "not a number" is a missing value
             series = series.fill_nan(None)
@@ -51,15 +70,7 @@ class Groups:
         codes = series.replace_strict(values, pl.int_range(len(values), eager=True), return_dtype=pl.Int64)
         codes = codes.fill_null(len(values) - 1)
         frame = pl.DataFrame({"group": self.labels, "value": codes})
-        if self.people is not None:  # a person who has a value twice has it once
-            frame = frame.with_columns(person=pl.Series(self.people)).unique()
-        found = frame.group_by("group", "value").len().sort("group", "value")
-        return (
-            found["group"].to_numpy().astype(np.int64),
-            found["value"].to_numpy(),
-            found["len"].to_numpy().astype(np.int64),
-            values,
-        )
+        return (frame if self.people is None else frame.with_columns(person=pl.Series(self.people))), values
 
 
 class Finding(msgspec.Struct, frozen=True):

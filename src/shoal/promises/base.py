@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 class Promise(Spec, frozen=True):
     """Something that must hold of every group of a release.
 
-    All promises about groups are closed under union: two groups that keep one also keep it together. So a method
-    may always merge, and groups whose labels happen to read alike do no harm.
+    Where every row is a person, promises about groups are closed under union: two groups that keep one also keep it
+    together. So a method may always merge, and groups that happen to read alike do no harm. Someone whose rows lie in
+    both groups counts once in their union, which may tilt entropy, frequency and distance: there the union is judged.
     """
 
     @property

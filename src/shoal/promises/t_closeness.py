@@ -57,6 +57,7 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
         """How far each group is. O(groups x values)."""
         group, value, count, values = groups.counts(self.column)
         tree = self._tree(groups)
+        place = None
         if tree is not None:  # in the tree's own order
             place = code_of(tree, values)
             if (place < 0).any():
@@ -67,7 +68,9 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
                 )
             value = place[value].astype(np.int64)
         size = len(values) if tree is None else tree.size
-        overall = np.bincount(value, weights=count, minlength=size) / max(1, count.sum())
+        total = groups.totals(self.column)
+        overall = np.zeros(size)
+        overall[np.arange(len(values)) if place is None else place] = total / max(1, total.sum())
         far = np.zeros(groups.count)
         block = max(1, CELLS // max(1, size))
         for start in range(0, groups.count, block):

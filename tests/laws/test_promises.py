@@ -1,0 +1,220 @@
+"""Promises: the verifier's code, the methods' compiled code and a slow definition written here agree."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from shoal.core.errors import UsageError
+from shoal.core.groups import Groups
+from shoal.core.hierarchy.tree import Tree
+from shoal.core.schema import Column, Schema
+from shoal.core.table import code
+from shoal.kernels import promises as compiled
+from shoal.promises import PROMISES, Promise
+from shoal.promises.k_anonymity import KAnonymity
+from shoal.promises.l_diversity import LDiversity
+from shoal.promises.rules import compile_rules
+from shoal.promises.t_closeness import TCloseness
+
+NODES = {"r": {"x": ["a", "b"], "y": ["c"]}, "s": {"z": ["d", "e"]}}
+PATH = {leaf: (leaf, inner, top) for top, below in NODES.items() for inner, leaves in below.items() for leaf in leaves}
+PATH[None] = (None, None, None)  # a missing value stays apart until the root
+HEIGHT = 3
+
+PROMISE = st.one_of(
+    st.builds(KAnonymity, st.integers(1, 5)),
+    st.builds(LDiversity, st.integers(1, 4), st.just("s")),
+    st.builds(
+        LDiversity, st.sampled_from([1, 1.5, 2, 2.5, 3]), st.just("s"), st.sampled_from(["entropy", "frequency"])
+    ),
+    st.builds(LDiversity, st.integers(1, 4), st.just("s"), st.just("recursive"), st.sampled_from([0.5, 1.0, 2.0, 3.0])),
+    st.builds(
+        TCloseness,
+        st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.5, 0.75, 1.0]),
+        st.just("s"),
+        st.sampled_from(["equal", "ordered", "hierarchical"]),
+    ),
+)
+ROW = st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", "c", "d", "e", None]), st.integers(0, 6))
+ROWS = st.lists(ROW, min_size=1, max_size=25)
+
+
+def slow(promise: Promise, rows: list[tuple], groups: dict[int, list[tuple]], people: bool) -> dict[int, bool]:
+    """By the papers' words alone; rows are (group, value, person)."""
+    return {g: _slow_one(promise, members, rows, people) for g, members in groups.items()}
+
+
+def _values(rows: list[tuple], people: bool) -> Counter:
+    return Counter(v for v, _ in ({(v, p) for _, v, p in rows} if people else [(v, p) for _, v, p in rows]))
+
+
+def _slow_one(promise: Promise, members: list[tuple], everyone: list[tuple], people: bool) -> bool:
+    size = len({p for _, _, p in members}) if people else len(members)
+    if isinstance(promise, KAnonymity):
+        return size >= promise.k
+    count = _values(members, people)
+    total = sum(count.values())
+    if isinstance(promise, LDiversity):
+        most = max(count.values())
+        if promise.kind == "distinct":
+            return len(count) >= promise.l
+        if promise.kind == "frequency":
+            return all(n * Fraction(promise.l) <= size for n in count.values())
+        if promise.kind == "entropy":
+            return -sum(n / total * math.log(n / total) for n in count.values()) >= math.log(promise.l) - 1e-9
+        ordered = sorted(count.values(), reverse=True)
+        return most < Fraction(promise.c) * sum(ordered[int(promise.l) - 1 :])
+    assert isinstance(promise, TCloseness)
+    whole = _values(everyone, people)
+    gap = {v: Fraction(count[v], total) - Fraction(n, sum(whole.values())) for v, n in whole.items()}
+    return _slow_distance(promise.distance, gap) <= Fraction(promise.t) + Fraction(1, 10**9)
+
+
+def _slow_distance(kind: str, gap: dict) -> Fraction:
+    if kind == "equal":
+        return sum(map(abs, gap.values()), Fraction(0)) / 2
+    if kind == "ordered":
+        order = sorted(gap, key=lambda v: (v is None, v or ""))
+        moved = sum((abs(sum(gap[v] for v in order[: i + 1])) for i in range(len(order) - 1)), Fraction(0))
+        return moved / max(1, len(order) - 1)
+    return _least_work(gap, lambda a, b: Fraction(_climb(a, b), HEIGHT))
+
+
+def _climb(a: str | None, b: str | None) -> int:
+    return next((at for at in range(HEIGHT) if PATH[a][at] == PATH[b][at]), HEIGHT)
+
+
+def _least_work(gap: dict, distance) -> Fraction:
+    """Earth mover's distance in a tree: nearest pairs first is optimal there."""
+    plus = {v: g for v, g in gap.items() if g > 0}
+    minus = {v: -g for v, g in gap.items() if g < 0}
+    work = Fraction(0)
+    for a, b in sorted(((a, b) for a in plus for b in minus), key=lambda p: distance(*p)):
+        moved = min(plus[a], minus[b])
+        plus[a] -= moved
+        minus[b] -= moved
+        work += moved * distance(a, b)
+    return work
+
+
+def _groups(rows: list[tuple], people: bool) -> Groups:
+    values = pl.Series([v for _, v, _ in rows], dtype=pl.String)
+    _, labels = np.unique([g for g, _, _ in rows], return_inverse=True)
+    tree = None
+    distinct = values.unique().sort(nulls_last=True)
+    levels, codes = Tree(nodes=NODES).compile(distinct)
+    tree = Groups(labels.astype(np.int32), {"s": values}, np.array([p for *_, p in rows], np.int32) if people else None)
+    return Groups(tree.labels, tree.sensitive, tree.people, {"s": levels}) if (codes >= 0).all() else tree
+
+
+@settings(max_examples=400)
+@given(PROMISE, ROWS, st.booleans())
+def test_the_verifiers_measure_is_the_definition(promise, rows, people):
+    groups = _groups(rows, people)
+    members = defaultdict(list)
+    for label, row in zip(groups.labels.tolist(), rows, strict=True):
+        members[label].append(row)
+    expected = slow(promise, rows, members, people)
+    reached, kept = promise.measure(groups)
+    assert kept.tolist() == [expected[g] for g in range(groups.count)]
+    finding = promise.judge(groups)
+    assert finding.kept == all(expected.values())
+    assert finding.broken == sum(not fine for fine in expected.values())
+    assert finding.unit == ("people" if people else "rows")
+    for level, fine in zip(reached.tolist(), kept.tolist(), strict=True):
+        enough = level <= promise.asked + 1e-9 if isinstance(promise, TCloseness) else level >= promise.asked - 1e-6
+        assert enough == fine, "the level that is reported tells the same as the verdict"
+
+
+def _table(rows: list[tuple], people: bool):
+    frame = pl.DataFrame(
+        {
+            "q": [g for g, _, _ in rows],
+            "s": pl.Series([v for _, v, _ in rows], dtype=pl.String),
+            "p": [p for *_, p in rows],
+        }
+    )
+    columns = {"q": Column("quasi"), "s": Column("sensitive", hierarchy=Tree(nodes=NODES))}
+    return code(frame, Schema({**columns, "p": Column("subject")} if people else columns))
+
+
+@settings(max_examples=400)
+@given(st.lists(PROMISE, min_size=1, max_size=3), ROWS, st.booleans(), st.data())
+def test_the_compiled_check_is_the_definition(promises, rows, people, data):
+    table = _table(rows, people)
+    rules = compile_rules(table, promises)
+    work = compiled.workspace(rules)
+    ordered = [rows[i] for i in table.rows]
+    order = np.array(data.draw(st.permutations(range(len(rows)))), np.int32)
+    for _ in range(2):  # the scratch space is clean for the next one
+        start = data.draw(st.integers(0, len(rows) - 1))
+        stop = data.draw(st.integers(start + 1, len(rows)))
+        members = [ordered[i] for i in order[start:stop]]
+        expected = all(_slow_one(p, members, rows, people) for p in promises)
+        assert compiled.holds(rules, order, start, stop, work) == expected
+        assert not work.count.any()
+
+
+@settings(max_examples=200)
+@given(PROMISE, ROWS)
+def test_merging_two_groups_that_keep_a_promise_keeps_it(promise, rows):
+    """Of rows that are people; someone in both groups may tilt what is counted."""
+    groups = _groups(rows, people=False)
+    assume(promise.judge(groups).kept)
+    together = Groups(np.zeros_like(groups.labels), groups.sensitive, None, groups.levels)
+    assert promise.judge(together).kept
+
+
+@pytest.mark.parametrize("name", ["k-anonymity", "l-diversity", "t-closeness"])
+def test_nothing_released_keeps_every_promise_and_says_so(name):
+    spec = PROMISES.get(name)
+    promise = spec(2) if name == "k-anonymity" else spec(1, "s")
+    finding = promise.judge(Groups(np.zeros(0, np.int32), {"s": pl.Series([], dtype=pl.String)}))
+    assert finding.kept
+    assert finding.note == "nothing was released"
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: KAnonymity(0), "at least 1"),
+        (lambda: LDiversity(0.5, "s"), "at least 1"),
+        (lambda: LDiversity(2.5, "s"), "whole number"),
+        (lambda: LDiversity(2, "s", c=0), "positive"),
+        (lambda: TCloseness(1.5, "s"), "between 0 and 1"),
+        (lambda: TCloseness(math.nan, "s"), "between 0 and 1"),
+    ],
+)
+def test_promises_out_of_range_are_refused(make, words):
+    with pytest.raises(UsageError, match=words):
+        make()
+
+
+@pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["c", "a", "b"]), pl.Boolean, pl.Float64, pl.Int64, pl.Date])
+def test_counts_of_every_type_of_sensitive_column(dtype):
+    raw = {"Boolean": [True, False, None], "Float64": [1.5, float("nan"), None], "Int64": [3, 1, None]}
+    kind = str(dtype).split("(")[0]
+    values = raw.get(kind, ["a", "b", None])
+    series = pl.Series([1, 2, None]).cast(pl.Date) if dtype == pl.Date else pl.Series(values, dtype=dtype)
+    groups = Groups(np.array([0, 0, 0], np.int32), {"s": series})
+    found = LDiversity(1, "s").judge(groups).reached
+    assert found == (2 if kind == "Float64" else 3), "not a number is a missing value"
+
+
+def test_hierarchical_distance_refuses_a_column_without_a_hierarchy_or_with_strangers():
+    promise = TCloseness(0.5, "s", "hierarchical")
+    groups = Groups(np.zeros(2, np.int32), {"s": pl.Series(["a", "zz"])})
+    with pytest.raises(UsageError, match="needs a hierarchy"):
+        promise.judge(groups)
+    levels, _ = Tree(nodes=NODES).compile(pl.Series(["a"]))
+    with pytest.raises(UsageError, match="1 distinct values of column 's' are unknown") as caught:
+        promise.judge(Groups(groups.labels, groups.sensitive, None, {"s": levels}))
+    assert "zz" not in str(caught.value)
