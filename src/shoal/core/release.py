@@ -65,7 +65,7 @@ def dense(labels: NDArray[np.int32]) -> NDArray[np.int32]:
 def read_alike(
     table: Table, labels: NDArray[np.int32], floor: NDArray[np.int8] | None = None
 ) -> tuple[NDArray[np.int32], Boxes]:
-    """Labels and boxes of the groups as published: groups whose cells read alike are one to everybody who reads them."""
+    """Labels and boxes of the groups as published: groups that read alike are one group to everybody who reads."""
     labels = labels if floor is not None else dense(labels)
     while True:
         boxes = boxes_of(table, labels, floor)
@@ -123,7 +123,7 @@ def typed_cells(cells: pl.Series) -> pl.Series:
     frame = pl.DataFrame(
         {
             "kind": [c.kind for c in parsed],
-            "text": [c.text for c in parsed],
+            "text": cells,
             "low": [c.low for c in parsed],
             "high": [c.high for c in parsed],
             "closed": [c.closed for c in parsed],

@@ -117,7 +117,8 @@ def code(frame: pl.DataFrame, schema: Schema, *, where: str = "table") -> Table:
         withheld |= unknown
     sensitive = {name: _sensitive(frame[name], schema[name], f"column {name!r}") for name in schema.sensitive}
     people = None if schema.subject is None else factorize(frame[schema.subject])[0]
-    order = _order(matrix, [s.codes for s in sensitive.values()] + ([] if people is None else [people]), ~withheld)
+    more = [s.codes for s in sensitive.values()] + ([] if people is None else [people])
+    order = _order(matrix, more, ~withheld, frame.select(c for c in schema.of("plain", "time") if c in frame.columns))
     return Table(
         names,
         matrix[order],
@@ -198,7 +199,7 @@ def by_value(hierarchy: Hierarchy, values: pl.Series, where: str) -> Levels:
     return replace(levels, values=values, codes=levels.codes[codes])
 
 
-def _order(matrix: Codes, more: Sequence[Codes], keep: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _order(matrix: Codes, more: Sequence[Codes], keep: NDArray[np.bool_], rest: pl.DataFrame) -> NDArray[np.int64]:
     """Positions of the kept rows, sorted by all codes: packed into as few integers as they need."""
     keys: list[NDArray[np.int64]] = []
     room = 0
@@ -214,7 +215,26 @@ def _order(matrix: Codes, more: Sequence[Codes], keep: NDArray[np.bool_]) -> NDA
     if not keys:
         return np.flatnonzero(keep)
     order = np.argsort(keys[0], kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1])
-    return order[keep[order]] if not keep.all() else order
+    order = order[keep[order]] if not keep.all() else order
+    return _untie(order, keys, rest) if rest.width else order
+
+
+def _untie(order: NDArray[np.int64], keys: Sequence[NDArray[np.int64]], rest: pl.DataFrame) -> NDArray[np.int64]:
+    """Rows with equal codes, ordered by what else is released: a method may part them, and the input's order must not
+    decide which of them goes where."""
+    new = np.zeros(len(order), np.bool_)
+    for key in keys:
+        ordered = key[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    tied = np.flatnonzero(~new | ~np.append(new[1:], True))
+    names = [c for c in rest.columns if not rest[c].dtype.is_nested() and rest[c].dtype != pl.Object]
+    if not len(tied) or not names:
+        return order
+    runs = rest.select(names)[order[tied]].with_columns(pl.Series("\0run", np.cumsum(new)[tied]))
+    within = runs.select(pl.arg_sort_by("\0run", *names, nulls_last=True)).to_series().to_numpy()
+    out = order.copy()
+    out[tied] = order[tied][within]
+    return out
 
 
 def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -80,6 +80,8 @@ class Model:
             first[np.isnan(numbers)] = last[np.isnan(numbers)] = levels.missing
         else:
             self._by_labels(distinct, j, first, last, level)
+        if self.schema[self.table.names[j]].missing == "suppress":
+            first[distinct.is_null().to_numpy()] = -1
         at = factorize(values)[0]
         return first[at], last[at], level[at]
 
