@@ -10,25 +10,35 @@ import secrets
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from threading import RLock
 
 from shoal.core.errors import InputError
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS tokens (
-    domain TEXT NOT NULL, print BLOB NOT NULL, token TEXT NOT NULL, sealed BLOB NOT NULL, person BLOB,
+    domain TEXT NOT NULL, print BLOB NOT NULL, token TEXT NOT NULL, sealed BLOB NOT NULL,
     PRIMARY KEY (domain, print)) WITHOUT ROWID;
 CREATE UNIQUE INDEX IF NOT EXISTS by_token ON tokens (domain, token);
-CREATE INDEX IF NOT EXISTS by_person ON tokens (person);
+CREATE TABLE IF NOT EXISTS owners (
+    person BLOB NOT NULL, domain TEXT NOT NULL, print BLOB NOT NULL,
+    PRIMARY KEY (person, domain, print)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_print ON owners (domain, print);
 CREATE TABLE IF NOT EXISTS salts (person BLOB PRIMARY KEY, salt BLOB NOT NULL) WITHOUT ROWID;
 """
 
 
 class Vault:
-    """Tokens and salts in one SQLite file. People and values enter as keyed fingerprints, never in clear."""
+    """Tokens and salts in one SQLite file. People and values enter as keyed fingerprints, never in clear.
+
+    Writes of a batch are one transaction: call :meth:`commit` before a token leaves the process.
+    """
+
+    _open: dict[Path, Vault] = {}  # noqa: RUF012 - one connection per file and process, or masks would lock each other out
 
     def __init__(self, path: Path) -> None:
         try:
-            self._base = sqlite3.connect(path, isolation_level=None)
+            # columns are masked in the threads of polars; the lock makes their turns
+            self._base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             # a deleted row must not survive on a free page, and a rollback journal must not survive at all
             self._base.execute("PRAGMA secure_delete=ON")
             self._base.execute("PRAGMA journal_mode=DELETE")
@@ -37,51 +47,74 @@ class Vault:
         except sqlite3.Error as error:
             raise InputError(f"cannot open the vault ({type(error).__name__})", where=str(path)) from None
         self.path = path
+        self._lock = RLock()
+
+    @classmethod
+    def at(cls, path: Path) -> Vault:
+        """The vault of a file, shared by all masks of this process."""
+        key = path.resolve()
+        if key not in cls._open or not key.exists():
+            cls._open[key] = cls(key)
+        return cls._open[key]
 
     def token(self, domain: str, fingerprint: bytes, person: bytes | None, seal: Callable[[str], bytes]) -> str:
-        """The token of a value: the stored one, or a new random one, stored before it is told to anyone."""
-        row = self._base.execute(
-            "SELECT token FROM tokens WHERE domain = ? AND print = ?", (domain, fingerprint)
-        ).fetchone()
-        if row:
-            return str(row[0])
-        token = secrets.token_hex(16)
-        self._base.execute(
-            "INSERT INTO tokens VALUES (?, ?, ?, ?, ?)", (domain, fingerprint, token, seal(token), person)
-        )
-        return token
+        """The token of a value: the stored one, or a new random one. It belongs to everyone who has the value."""
+        with self._lock:
+            self._begin()
+            row = self._base.execute(
+                "SELECT token FROM tokens WHERE domain = ? AND print = ?", (domain, fingerprint)
+            ).fetchone()
+            token = str(row[0]) if row else secrets.token_hex(16)
+            if not row:
+                self._base.execute("INSERT INTO tokens VALUES (?, ?, ?, ?)", (domain, fingerprint, token, seal(token)))
+            if person is not None:
+                self._base.execute("INSERT OR IGNORE INTO owners VALUES (?, ?, ?)", (person, domain, fingerprint))
+            return token
 
     def sealed(self, domain: str, token: str) -> bytes | None:
         """The sealed value behind a token, or nothing."""
-        row = self._base.execute("SELECT sealed FROM tokens WHERE domain = ? AND token = ?", (domain, token)).fetchone()
+        found = self._base.execute("SELECT sealed FROM tokens WHERE domain = ? AND token = ?", (domain, token))
+        row = found.fetchone()
         return bytes(row[0]) if row else None
 
     def salt(self, person: bytes) -> bytes:
         """The random salt of a person; made at the first question."""
-        row = self._base.execute("SELECT salt FROM salts WHERE person = ?", (person,)).fetchone()
-        if row:
-            return bytes(row[0])
-        salt = secrets.token_bytes(16)
-        self._base.execute("INSERT INTO salts VALUES (?, ?)", (person, salt))
-        return salt
+        with self._lock:
+            self._begin()
+            row = self._base.execute("SELECT salt FROM salts WHERE person = ?", (person,)).fetchone()
+            if row:
+                return bytes(row[0])
+            salt = secrets.token_bytes(16)
+            self._base.execute("INSERT INTO salts VALUES (?, ?)", (person, salt))
+            return salt
 
     def forget(self, person: bytes) -> int:
-        """Delete everything about a person; how many rows that were."""
-        gone = self._base.execute("DELETE FROM tokens WHERE person = ?", (person,)).rowcount
-        gone += self._base.execute("DELETE FROM salts WHERE person = ?", (person,)).rowcount
-        return int(gone)
+        """Delete everything that is this person's alone; how many rows that were."""
+        with self._lock:
+            self._begin()
+            self._base.execute("CREATE TEMP TABLE gone AS SELECT domain, print FROM owners WHERE person = ?", (person,))
+            count = self._base.execute("DELETE FROM owners WHERE person = ?", (person,)).rowcount
+            count += self._base.execute(
+                "DELETE FROM tokens WHERE (domain, print) IN (SELECT domain, print FROM gone)"
+                " AND NOT EXISTS (SELECT 1 FROM owners o WHERE o.domain = tokens.domain AND o.print = tokens.print)"
+            ).rowcount
+            count += self._base.execute("DELETE FROM salts WHERE person = ?", (person,)).rowcount
+            self._base.execute("DROP TABLE gone")
+            self.commit()
+            return int(count)
 
-    def begin(self) -> None:
-        """Collect the writes of a batch into one transaction."""
+    def _begin(self) -> None:
         if not self._base.in_transaction:
             self._base.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         """Make the batch durable; only then may its tokens be published."""
-        if self._base.in_transaction:
-            self._base.execute("COMMIT")
+        with self._lock:
+            if self._base.in_transaction:
+                self._base.execute("COMMIT")
 
     def close(self) -> None:
         """Commit and close."""
         self.commit()
         self._base.close()
+        self._open.pop(self.path, None)

@@ -63,8 +63,12 @@ class Mask(Spec, frozen=True):
     scope: ClassVar[Scope] = "value"
     reversible: ClassVar[bool] = False
     repeatable: ClassVar[bool] = True
-    keyed: ClassVar[bool] = False
     attack: ClassVar[str] = ""
+
+    @property
+    def keyed(self) -> bool:
+        """Whether outsiders cannot recompute it."""
+        return False
 
     def output(self, kind: Type | None) -> Type | None:
         """The type of the masked values, known before any is seen."""

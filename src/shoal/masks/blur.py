@@ -98,9 +98,9 @@ class _Blur(Running):
 
         size = text.str.len_chars().cast(pl.Int64)
         head = text.str.slice(0, self._first)
-        tail = text.str.slice(size - self._last)
+        tail = text.str.slice((size - self._last).clip(0))
         if self._middle is None:
-            middle = text.str.slice(self._first, size - self._first - self._last)
+            middle = text.str.slice(self._first, (size - self._first - self._last).clip(0))
             star = self._spec.char if self._spec.char != "$" else "$$"
             parts = [head, middle.str.replace_all("(?s).", star), tail]
             whole = text.str.replace_all("(?s).", star)

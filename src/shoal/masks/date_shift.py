@@ -57,7 +57,7 @@ class _DateShift(Running):
     def __init__(self, spec: DateShift, context: Context) -> None:
         super().__init__(spec.output(context.type), by=(context.need_subject("date-shift"),))
         self._key, self._spec, self._context = spec.derive(context), spec, context
-        self._vault = Vault(context.folder / spec.vault) if spec.vault else None
+        self._vault = Vault.at(context.folder / spec.vault) if spec.vault else None
 
     def one(self, value: Any, *by: Any) -> Any:
         is_text = isinstance(value, str)
@@ -79,7 +79,6 @@ class _DateShift(Running):
     def _shift(self, person: Any) -> int:
         parts = [person]
         if self._vault:
-            self._vault.begin()
             parts.append(self._vault.salt(self._spec.person(self._context, person)).hex())
         drawn = int.from_bytes(digest(self._key, parts), "big") % (2 * self._spec.days)
         return drawn - self._spec.days if drawn < self._spec.days else drawn - self._spec.days + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from shoal.core.keys import DEFAULT
 from shoal.masks.base import Context, Mask, text_of
@@ -19,11 +19,14 @@ class Keyed(Mask, frozen=True, kw_only=True):
     ``linkable`` says that this column may join their views.
     """
 
-    keyed: ClassVar[bool] = True
-
     key: str = DEFAULT
     domain: str | None = None
     linkable: bool = False
+
+    @property
+    def keyed(self) -> bool:
+        """See :class:`Mask`."""
+        return True
 
     def derive(self, context: Context, *, epoch: int | None = None, size: int = 32) -> bytes:
         """This mask's own key for a column and a role."""

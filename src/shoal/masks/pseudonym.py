@@ -58,7 +58,7 @@ class _Pseudonym(Running):
         self._key = spec.derive(context)
         self._prefix = f"v{context.keys.current(spec.key)}:"
         self._period = seconds(spec.rotate, "pseudonym") if spec.rotate else 0
-        self._vault = Vault(context.folder / spec.vault) if spec.vault else None
+        self._vault = Vault.at(context.folder / spec.vault) if spec.vault else None
 
     def one(self, value: Any, *by: Any) -> str:
         parts = [value]
@@ -68,7 +68,6 @@ class _Pseudonym(Running):
                 return SUPPRESSED
             parts.append(at // self._period)
         if self._vault:
-            self._vault.begin()
             parts.append(self._vault.salt(self._spec.person(self._context, value)).hex())
         return self._prefix + base32(digest(self._key, parts))
 

@@ -28,6 +28,11 @@ class Shuffle(WindowMask, frozen=True, tag="shuffle"):
     slides: ClassVar[bool] = False
     attack: ClassVar[str] = "plausibility: a value that fits only one tuple is linked to it again"
 
+    @property
+    def keyed(self) -> bool:
+        """See :class:`Mask`."""
+        return True
+
     def output(self, kind: Type | None) -> Type | None:
         """See :class:`Mask`."""
         return kind

@@ -55,6 +55,11 @@ class Substitute(Keyed, frozen=True, tag="substitute"):
                 hint=f"`default` is the text {SUPPRESSED!r} unless you set it",
             )
 
+    @property
+    def keyed(self) -> bool:
+        """See :class:`Mask`."""
+        return self.choose is not None
+
     def output(self, kind: Type | None) -> Type | None:
         """See :class:`Mask`."""
         if self.value is not None:

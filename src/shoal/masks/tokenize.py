@@ -177,16 +177,13 @@ class Vaulted(Running):
         self._seal, self._print = AESSIV(key[:64]), key[64:]
         self._spec, self._context = spec, context
         self._domain = f"{'' if spec.linkable else context.role}\x1f{spec.domain or context.column}"
-        self._vault = Vault(context.folder / str(spec.vault))
+        self._vault = Vault.at(context.folder / str(spec.vault))
 
     def one(self, value: Any, *by: Any) -> str:
         """See :class:`Running`."""
         person = self._spec.person(self._context, by[0]) if by and by[0] is not None else None
-        # a forgotten person's value must not come back under another person's row
-        parts = [value, by[0] if by else None]
-        self._vault.begin()
         return self._vault.token(
-            self._domain, digest(self._print, parts), person, lambda t: self._seal.encrypt(_pack(value), [t.encode()])
+            self._domain, digest(self._print, [value]), person, lambda t: self._seal.encrypt(_pack(value), [t.encode()])
         )
 
     def settle(self) -> None:

@@ -33,6 +33,11 @@ class WindowMask(Keyed, frozen=True, kw_only=True):
         if isinstance(self.window, Sliding) and not self.slides:
             raise UsageError("this mask cannot slide: a value would be published twice", where=self.use)
 
+    @property
+    def keyed(self) -> bool:
+        """See :class:`Mask`."""
+        return False
+
     def start(self, context: Context) -> RunningWindow:
         """See :class:`Mask`."""
         raise NotImplementedError
