@@ -93,7 +93,7 @@ def cast(frame: pl.DataFrame, types: Mapping[str, Type], where: str) -> pl.DataF
         lost = fitted.is_null() & column.is_not_null()
         if lost.any():
             raise InputError(
-                f"column {name!r}: {int(lost.sum()):,} values are not of type {declared}, first in row {lost.arg_max()}",
+                f"column {name!r}: {int(lost.sum()):,} values are not of type {declared}; first: row {lost.arg_max()}",
                 where=where,
                 hint="correct the data or the declared type",
             )

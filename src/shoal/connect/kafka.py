@@ -12,7 +12,7 @@ from typing import Any
 
 from shoal.core.errors import InputError, PolicyError, ShoalError, UsageError
 
-KEYS = ("use", "topic", "brokers", "properties", "format", "group")
+KEYS = ("use", "topic", "brokers", "properties", "format", "group", "worker")
 
 
 class KafkaError(InputError):
@@ -41,9 +41,9 @@ def client_properties(source: Mapping[str, Any], folder: Path, **more: Any) -> d
         properties |= read_properties(folder / looked_up(str(source["properties"]), folder))
     if source.get("brokers"):
         properties["bootstrap.servers"] = source["brokers"]
-    properties = {key: looked_up(value, folder) if isinstance(value, str) else value for key, value in properties.items()}
+    properties = {k: looked_up(v, folder) if isinstance(v, str) else v for k, v in properties.items()}
     if "bootstrap.servers" not in properties:
-        raise PolicyError("no brokers are named", where="source", hint="brokers: env:KAFKA_BROKERS, or a properties file")
+        raise PolicyError("no brokers are named", where="source", hint="brokers: env:KAFKA_BROKERS")
     return {**properties, **more}
 
 

@@ -1,0 +1,170 @@
+"""What a policy means on a cluster: topics, users and access rights. Values only, compared by :mod:`.provision`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from shoal.connect.kafka import source_of
+from shoal.core.errors import PolicyError
+from shoal.policy.document import Policy, View
+
+SERVICE = ("topic", "partitions", "retention", "start", "key", "replication")
+
+
+class Right(NamedTuple):
+    """One access right: this principal may do this to that."""
+
+    principal: str
+    operation: str  # READ, WRITE, DESCRIBE …
+    resource: str  # TOPIC, GROUP, TRANSACTIONAL_ID
+    name: str
+    pattern: str = "LITERAL"
+
+    def covers(self, resource: str, name: str) -> bool:
+        """Whether it speaks about this resource, also by prefix or star."""
+        if self.resource != resource:
+            return False
+        return self.name in ("*", name) if self.pattern == "LITERAL" else name.startswith(self.name)
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic as it should be."""
+
+    name: str
+    partitions: int
+    configs: Mapping[str, str] = field(default_factory=dict)
+    replication: int = -1  # the broker's default
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Everything the service needs on a cluster."""
+
+    source: str
+    topics: Mapping[str, Topic]
+    users: tuple[str, ...]
+    rights: frozenset[Right]
+    views: Mapping[str, str]  # role -> topic
+    internal: tuple[str, ...]  # topics no role may ever read
+    worker: str | None = None
+
+    @property
+    def principals(self) -> frozenset[str]:
+        """The principals of all roles."""
+        return frozenset(r.principal for r in self.rights if r.principal != f"User:{self.worker}")
+
+
+def layout(policy: Policy, partitions: int) -> Layout:
+    """The layout of a policy whose source has this many partitions."""
+    source = source_of(policy.source, policy.path)["topic"]
+    internal = tuple(f"{source}.shoal.{name}" for name in ("changelog", "dead", "audit", "control"))
+    topics = {
+        internal[0]: Topic(internal[0], partitions, {"cleanup.policy": "compact"}),
+        internal[1]: Topic(internal[1], partitions),
+        internal[2]: Topic(internal[2], 1, {"retention.ms": "-1"}),
+        internal[3]: Topic(internal[3], 1),
+    }
+    rights: set[Right] = set()
+    users: list[str] = []
+    views: dict[str, str] = {}
+    for role, view in policy.views.items():
+        topic = view_topic(policy, view, partitions)
+        if topic.name in topics or topic.name == source or topic.name in views.values():
+            raise PolicyError(f"two things want the topic {topic.name!r}", where=f"views.{role}.service.topic")
+        topics[topic.name] = topic
+        views[role] = topic.name
+        for user in view.users:
+            users.append(user)
+            rights |= role_rights(role, user, topic.name)
+    twice = sorted({u for u in users if users.count(u) > 1})
+    if twice:
+        raise PolicyError(
+            f"the user {twice[0]!r} belongs to more than one view",
+            where="views",
+            hint="two views of one record intersect",
+        )
+    worker = policy.source.get("worker")
+    return Layout(source, topics, tuple(users), frozenset(rights), views, internal, worker)
+
+
+def view_topic(policy: Policy, view: View, partitions: int) -> Topic:
+    """The topic of a view: as many partitions as the source unless it says otherwise."""
+    service = view.service
+    for key in service:
+        if key not in SERVICE:
+            raise PolicyError(
+                f"{key!r} is not known here", where=f"views.{view.name}.service", hint=f"one of: {', '.join(SERVICE)}"
+            )
+    configs = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime"}
+    if "retention" in service:
+        configs["retention.ms"] = str(milliseconds(service["retention"], f"views.{view.name}.service.retention"))
+    name = service.get("topic", f"{policy.source['topic']}.{view.name}")
+    return Topic(name, int(service.get("partitions", partitions)), configs, int(service.get("replication", -1)))
+
+
+def role_rights(role: str, user: str, topic: str) -> set[Right]:
+    """A user of a role reads its view in groups of its own, and nothing else."""
+    principal = f"User:{user}"
+    return {
+        Right(principal, "READ", "TOPIC", topic),
+        Right(principal, "DESCRIBE", "TOPIC", topic),
+        Right(principal, "READ", "GROUP", f"{role}.", "PREFIXED"),
+    }
+
+
+def milliseconds(text: Any, where: str) -> int:
+    """``7d``, ``12h``, ``30m``, ``45s`` or a number of milliseconds."""
+    if isinstance(text, int):
+        return text
+    units = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+    number, unit = str(text)[:-1], str(text)[-1:]
+    if unit not in units or not number.isdigit():
+        raise PolicyError("expected a duration like 7d, 12h or 30m", where=where)
+    return int(number) * units[unit]
+
+
+def seen_by_role(policy: Policy) -> dict[str, Any]:
+    """What each role may see, in a form two versions of a policy can be compared by."""
+    return {
+        role: {
+            "show": sorted(policy.schema.columns) if view.show == "everything" else sorted(view.show),
+            "masks": {c: [msgspec.to_builtins(m) for m in many] for c, many in sorted(view.masks.items())},
+            "promises": [msgspec.to_builtins(p) for p in view.promises],
+            "method": None if view.method is None else msgspec.to_builtins(view.method),
+            "users": sorted(view.users),
+        }
+        for role, view in sorted(policy.views.items())
+    }
+
+
+def fingerprint(policy: Policy) -> str:
+    """A short name of what a policy says."""
+    return hashlib.sha256(msgspec.json.encode(seen_by_role(policy), order="sorted")).hexdigest()[:16]
+
+
+def widened(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """In which ways roles would see more than before; anything that cannot be compared counts as more."""
+    out = []
+    for role, now in after.items():
+        then = before.get(role)
+        if then is None:
+            out.append(f"the view {role!r} is new")
+            continue
+        more = sorted(set(now["show"]) - set(then["show"]))
+        if more:
+            out.append(f"{role} would see {', '.join(more)}")
+        unmasked = sorted(c for c in then["masks"] if c in now["show"] and now["masks"].get(c) != then["masks"][c])
+        if unmasked:
+            out.append(f"{role}: other masks on {', '.join(unmasked)}")
+        if [p for p in then["promises"] if p not in now["promises"]]:
+            out.append(f"{role}: a promise is dropped or changed")
+        joined = sorted(set(now["users"]) - set(then["users"]))
+        if joined:
+            out.append(f"{role}: {len(joined)} more users")
+    return out

@@ -1,0 +1,253 @@
+"""Plan and apply: make a cluster look as a policy says, and refuse what would let anyone see too much."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from shoal.connect.kafka import client_properties, library, source_of
+from shoal.core.errors import PolicyError, PromiseError, UsageError
+from shoal.policy.document import Policy
+from shoal.promises.t_closeness import TCloseness
+from shoal.runtime.kafka.cluster import Cluster
+from shoal.runtime.kafka.layout import Layout, Right, fingerprint, layout, seen_by_role, widened
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One step: what is done to what."""
+
+    action: str  # create, change, delete, grant, revoke
+    kind: str  # topic, user, right
+    name: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        sign = {"create": "+", "grant": "+", "delete": "-", "revoke": "-"}.get(self.action, "~")
+        return f"{sign} {self.kind} {self.name}" + (f" ({self.detail})" if self.detail else "")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The difference between a policy and a cluster, what would be wider than before, and what forbids it."""
+
+    wanted: Layout
+    changes: tuple[Change, ...] = ()
+    wider: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+    steps: tuple[Callable[[], None], ...] = field(default=(), repr=False)
+
+    def __str__(self) -> str:
+        lines = [str(c) for c in self.changes] or ["nothing to do"]
+        lines += [f"! wider: {w}" for w in self.wider]
+        lines += [f"! refused: {r}" for r in self.refusals]
+        return "\n".join(lines)
+
+
+class Provisioner:
+    """Plans and applies the topics, users and rights of one policy."""
+
+    def __init__(self, policy: Policy, *, only: str | None = None) -> None:
+        self.policy = policy
+        self.folder = Path(policy.path).parent if policy.path else Path()
+        self.source = source_of(policy.source, policy.path)
+        self.properties = client_properties(self.source, self.folder)
+        self.cluster = Cluster(self.properties)
+        if only not in (None, "topics"):
+            raise UsageError(f"expected topics, found {only!r}", where="--only")
+        self.only = only
+
+    def plan(self) -> Plan:
+        """What would be done; changes nothing."""
+        check(self.policy)
+        topic = self.source["topic"]
+        partitions = self.cluster.partitions([topic]).get(topic)
+        if partitions is None:
+            raise PolicyError(
+                f"the source topic {topic!r} does not exist",
+                where=self.policy.path,
+                hint="create it first: it is yours",
+            )
+        if partitions > 1:
+            _refuse_closeness(self.policy)
+        wanted = layout(self.policy, partitions)
+        changes: list[Change] = []
+        steps: list[Callable[[], None]] = []
+        self._topics(wanted, changes, steps)
+        refusals: list[str] = []
+        if self.only is None:
+            self._users(wanted, changes, steps)
+            refusals = self._rights(wanted, changes, steps)
+        before = self.last_applied()
+        wider = widened(before["views"], seen_by_role(self.policy)) if before else []
+        return Plan(wanted, tuple(changes), tuple(wider), tuple(refusals), tuple(steps))
+
+    def apply(self, plan: Plan, *, allow_wider: bool = False) -> None:
+        """Carry out a plan and write it down. Idempotent: what is already so is not touched."""
+        if plan.refusals:
+            raise PromiseError(plan.refusals[0], where="serve apply", hint="nothing was changed")
+        if plan.wider and not allow_wider:
+            raise PromiseError(
+                f"roles would see more than before: {'; '.join(plan.wider)}",
+                where="serve apply",
+                hint="--allow-wider if that is meant; nothing was changed",
+            )
+        for step in plan.steps:
+            step()
+        self._write_down(plan)
+
+    def destroy(self) -> list[Change]:
+        """Take away the views: rights first, then users, then topics. The source is never touched."""
+        topic = self.source["topic"]
+        wanted = layout(self.policy, self.cluster.partitions([topic]).get(topic, 1))
+        mine = {r for r in self.cluster.rights() if r.principal in wanted.principals}
+        self.cluster.revoke(mine)
+        self.cluster.delete_users(wanted.users)
+        there = sorted(self.cluster.partitions(wanted.topics))
+        self.cluster.delete_topics(there)
+        return [
+            *[Change("revoke", "right", r.principal, f"{r.operation} {r.resource} {r.name}") for r in sorted(mine)],
+            *[Change("delete", "topic", name) for name in there],
+        ]
+
+    def last_applied(self) -> dict[str, Any] | None:
+        """The newest entry of the audit topic."""
+        topic = f"{self.source['topic']}.shoal.audit"
+        if not self.cluster.partitions([topic]):
+            return None
+        kafka = library()
+        reader = kafka.Consumer(
+            {**self.properties, "group.id": "shoal-audit", "enable.auto.commit": False, "log_level": 0}
+        )
+        try:
+            low, high = reader.get_watermark_offsets(kafka.TopicPartition(topic, 0), timeout=10)
+            if high <= low:
+                return None
+            reader.assign([kafka.TopicPartition(topic, 0, high - 1)])
+            message = reader.poll(10)
+            if message is None or message.error():
+                raise PolicyError("the audit topic cannot be read", where=topic)
+            entry: dict[str, Any] = msgspec.json.decode(message.value())
+            return entry
+        finally:
+            reader.close()
+
+    def _topics(self, wanted: Layout, changes: list[Change], steps: list[Callable[[], None]]) -> None:
+        there = self.cluster.partitions(wanted.topics)
+        new = [t for name, t in wanted.topics.items() if name not in there]
+        changes += [Change("create", "topic", t.name, f"{t.partitions} partitions") for t in new]
+        if new:
+            steps.append(lambda: self.cluster.create_topics(new))
+        configs = self.cluster.configs(there) if there else {}
+        for name, count in there.items():
+            topic = wanted.topics[name]
+            if count < topic.partitions:
+                changes.append(Change("change", "topic", name, f"{count} to {topic.partitions} partitions"))
+                steps.append(lambda n=name, p=topic.partitions: self.cluster.add_partitions(n, p))  # type: ignore[misc]
+            other = {k: v for k, v in topic.configs.items() if configs[name].get(k) != v}
+            if other:
+                changes.append(Change("change", "topic", name, ", ".join(f"{k}={v}" for k, v in other.items())))
+                steps.append(lambda n=name, o=other: self.cluster.set_configs(n, o))  # type: ignore[misc]
+
+    def _users(self, wanted: Layout, changes: list[Change], steps: list[Callable[[], None]]) -> None:
+        names = list(wanted.users)
+        new = [u for u in names if u not in self.cluster.users(names)]
+        if new:
+            passwords = {user: password_of(user, self.folder) for user in new}
+            changes += [Change("create", "user", user) for user in new]
+            steps.append(lambda: self.cluster.set_users(passwords))
+        before = self.last_applied() or {"views": {}}
+        gone = sorted({u for v in before["views"].values() for u in v["users"]} - set(names))
+        if gone and self.cluster.users(gone):
+            changes += [Change("delete", "user", user) for user in gone]
+            # first of all: whoever was removed is out before anything else happens
+            steps.insert(0, lambda: self.cluster.delete_users(gone))
+
+    def _rights(self, wanted: Layout, changes: list[Change], steps: list[Callable[[], None]]) -> list[str]:
+        now = self.cluster.rights()
+        former = self.last_applied() or {"views": {}}
+        principals = wanted.principals | {f"User:{u}" for v in former["views"].values() for u in v["users"]}
+        missing = wanted.rights - now
+        extra = {r for r in now if r.principal in principals and r not in wanted.rights}
+        surplus = {r for r in extra if r.resource != "TOPIC" or r.name in wanted.topics}
+        for verb, rights in (("grant", missing), ("revoke", surplus)):
+            changes += [
+                Change(verb, "right", r.principal, f"{r.operation} {r.resource} {r.name}") for r in sorted(rights)
+            ]
+        if surplus:
+            steps.insert(0, lambda: self.cluster.revoke(surplus))
+        if missing:
+            steps.append(lambda: self.cluster.grant(missing))
+        refusals = [f"{r.principal} has a path to {r.name}" for r in sorted(_paths(now - surplus, wanted, principals))]
+        if self.cluster.open_to_everyone():
+            refusals.append("the broker lets everyone in where no right says otherwise")
+        return refusals
+
+    def _write_down(self, plan: Plan) -> None:
+        kafka = library()
+        entry = {
+            "at": int(time.time()),
+            "by": self.properties.get("sasl.username") or getpass.getuser(),
+            "policy": fingerprint(self.policy),
+            "views": seen_by_role(self.policy),
+            "changes": [msgspec.to_builtins(c) for c in plan.changes],
+        }
+        writer = kafka.Producer({**self.properties, "log_level": 0, "acks": "all"})
+        writer.produce(f"{self.source['topic']}.shoal.audit", msgspec.json.encode(entry))
+        if writer.flush(30):
+            raise PolicyError("the audit topic did not take the entry", where="serve apply")
+
+
+def check(policy: Policy) -> None:
+    """Every view can be served, or none is: an invalid role is never dropped silently."""
+    from shoal.policy.views import RoleView
+
+    for role, view in policy.views.items():
+        RoleView.of(policy, role)
+        if view.promises and view.service.get("key", "drop") == "pass":
+            raise PolicyError("a view with promises cannot pass keys in clear", where=f"views.{role}.service.key")
+
+
+def password_of(user: str, folder: Path) -> str:
+    """A user's password from the environment or from a file beside the policy; never from the policy."""
+    variable = "SHOAL_PASSWORD_" + "".join(c if c.isalnum() else "_" for c in user).upper()
+    file = folder / "passwords" / user
+    if variable in os.environ:
+        return os.environ[variable]
+    if file.is_file():
+        return file.read_text(encoding="utf-8").strip()
+    raise UsageError(f"no password for the new user {user!r}", where="users", hint=f"set {variable}, or write {file}")
+
+
+def _paths(rights: set[Right], wanted: Layout, principals: frozenset[str] | set[str]) -> set[Right]:
+    """Rights by which a role reaches the source, an internal topic or another role's view."""
+    out = set()
+    forbidden = [wanted.source, *wanted.internal, *wanted.views.values()]
+    for right in rights - wanted.rights:
+        concerned = right.principal in principals or right.principal == "User:*"
+        if concerned and any(right.covers("TOPIC", name) for name in forbidden):
+            out.add(right)
+    return out
+
+
+def _refuse_closeness(policy: Policy) -> None:
+    for role, view in policy.views.items():
+        if any(isinstance(p, TCloseness) for p in view.promises):
+            raise PolicyError(
+                "t-closeness does not compose over partitions: each sees its own distribution",
+                where=f"views.{role}.promises",
+                hint="use a source of one partition, or l-diversity",
+            )
+
+
+def summary(entry: Mapping[str, Any] | None) -> str:
+    """One line about what was applied last."""
+    if entry is None:
+        return "nothing was applied yet"
+    return f"policy {entry['policy']} applied by {entry['by']}, {len(entry['views'])} views"
