@@ -137,7 +137,9 @@ def _join_rest(low, high, size, group, groups):
         best = np.inf
         chosen = 0
         for g in range(groups):
-            now = members[g] * np.sqrt(_joint(group_low[g], group_high[g], group_low[g], group_high[g], np.inf) / instants)
+            now = members[g] * np.sqrt(
+                _joint(group_low[g], group_high[g], group_low[g], group_high[g], np.inf) / instants
+            )
             limit = (best + now) / (members[g] + size[s])
             most = limit * limit * instants * (1.0 + SLACK)
             square = _joint(low[s], high[s], group_low[g], group_high[g], most)

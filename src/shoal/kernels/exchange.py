@@ -168,9 +168,7 @@ def exchange(values, cell, cell_group, neighbours, group, k, p):
             size[group[record]] += 1
             held[cell[record]] += 1
     chains = _link(group, cell, groups, len(cell_group))
-    widths = Widths(
-        np.empty((groups, 2, instants)), np.empty((groups, 2, instants)), np.empty(groups), np.zeros(n)
-    )
+    widths = Widths(np.empty((groups, 2, instants)), np.empty((groups, 2, instants)), np.empty(groups), np.zeros(n))
     for g in range(groups):
         _measure(values, g, size[g], chains, widths)
     changes = 0

@@ -1,4 +1,4 @@
-"""Time series: curves in, envelopes and patterns out. A file per algorithm of (k,P)-anonymity, named as in its paper."""
+"""Time series: curves in, envelopes and patterns out. A file per algorithm of (k,P)-anonymity, as in its paper."""
 
 from shoal.core.spec import Family
 from shoal.series.method import SeriesGrouping, SeriesMethod

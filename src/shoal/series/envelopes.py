@@ -34,9 +34,7 @@ def exchange(values: Floats, grouping: SeriesGrouping, k: int, p: int, passes: i
     return SeriesGrouping(group, grouping.word)
 
 
-def _cells(
-    values: Floats, grouping: SeriesGrouping
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def _cells(values: Floats, grouping: SeriesGrouping) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Cells numbered by word and then by their group's mean, so that near cells of a word have near numbers."""
     kept = grouping.group >= 0
     group, word = grouping.group[kept], grouping.word[kept]

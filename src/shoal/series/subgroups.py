@@ -86,4 +86,5 @@ def split_top_down(values: Floats, word: Ids, p: int, seed: int) -> NDArray[np.i
 def per_width(values: Floats) -> Floats:
     """The weight of each instant in a normalized certainty penalty: one over its width, 0 where all agree."""
     width = values.max(axis=0) - values.min(axis=0)
-    return np.divide(1.0, width, out=np.zeros_like(width), where=width > 0)
+    out: Floats = np.divide(1.0, width, out=np.zeros_like(width), where=width > 0)
+    return out

@@ -1,0 +1,113 @@
+"""Curves as the methods take them: a matrix without gaps, and beside it what is published with every curve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core.errors import InputError, UsageError
+from shoal.series.pattern import Floats
+
+Missing = Literal["error", "drop", "previous", "interpolate", "zero"]
+MOST = 1e100  # squares of widths must stay finite
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A row of ``values`` per subject, a column per instant; ``sensitive`` has the same rows."""
+
+    values: Floats
+    instants: Sequence[Any]  # column names, or points in time
+    sensitive: pl.DataFrame
+    rows: NDArray[np.int64]  # the input position of each curve (of its first row)
+    whole: bool  # all values were integers
+    left_out: tuple[str, ...] = ()  # columns that are not published
+    dropped: int = 0  # subjects that fell to the rule for missing instants
+
+
+def complete(values: Floats, rule: Missing, instants: Sequence[Any], where: str) -> tuple[Floats, NDArray[np.bool_]]:
+    """Values without gaps (NaN), and which curves are left."""
+    gaps = np.isnan(values)
+    if np.isinf(values).any() or (np.abs(values[~gaps]) > MOST).any():
+        row, column = np.argwhere(np.isinf(values) | (np.abs(np.where(gaps, 0.0, values)) > MOST))[0]
+        raise InputError(
+            f"expected a finite number up to {MOST:g}, found another at instant {instants[column]} of row {row + 1}",
+            where=where,
+            hint="scale the values, or drop the series",
+        )
+    kept: NDArray[np.bool_] = np.ones(len(values), np.bool_)
+    if not gaps.any():
+        return values, kept
+    if rule == "error":
+        row, column = np.argwhere(gaps)[0]
+        raise InputError(
+            f"{int(gaps.sum()):,} instants are missing in {int(gaps.any(axis=1).sum()):,} of {len(values):,} series; "
+            f"the first is instant {instants[column]} of row {row + 1}",
+            where=where,
+            hint="declare a rule: missing = drop, previous, interpolate or zero",
+        )
+    kept = np.asarray(~(gaps.any(axis=1) if rule == "drop" else gaps.all(axis=1)))
+    values, gaps = values[kept].copy(), gaps[kept]
+    if rule == "zero":
+        values[gaps] = 0.0
+    elif rule in ("previous", "interpolate"):
+        for row in np.flatnonzero(gaps.any(axis=1)):
+            values[row] = _fill(values[row], gaps[row], rule)
+    elif rule != "drop":
+        raise UsageError(
+            f"there is no rule {rule!r} for missing instants",
+            where="missing",
+            hint="one of: error, drop, previous, interpolate, zero",
+        )
+    return values, kept
+
+
+def _fill(curve: Floats, gap: NDArray[np.bool_], rule: str) -> Floats:
+    known = np.flatnonzero(~gap)
+    if rule == "interpolate":
+        out: Floats = np.interp(np.arange(len(curve)), known, curve[known])
+        return out
+    # before the first known value there is no previous one: the first stands in
+    last = known[np.maximum(np.searchsorted(known, np.arange(len(curve)), side="right") - 1, 0)]
+    return curve[last]
+
+
+def number_column(column: pl.Series, where: str) -> tuple[Floats, bool]:
+    """A column as floats (missing: NaN), and whether it was whole numbers; text is refused, with its place."""
+    if column.dtype.is_numeric() or column.dtype == pl.Null:
+        return column.cast(pl.Float64).fill_null(np.nan).to_numpy().astype(np.float64), column.dtype.is_integer()
+    numbers = column.cast(pl.Float64, strict=False) if column.dtype == pl.String else None
+    wrong = [0] if numbers is None else (numbers.is_null() & column.is_not_null()).arg_true().to_list()
+    if numbers is None or wrong:
+        raise InputError(
+            f"expected numbers in instant {column.name!r}, found {_kind(column)}, first in row {wrong[0] + 1}",
+            where=where,
+            hint="name the instants, or declare the column as sensitive or as the id",
+        )
+    return numbers.fill_null(np.nan).to_numpy().astype(np.float64), False
+
+
+def _kind(column: pl.Series) -> str:
+    return "text" if column.dtype == pl.String else f"values of type {column.dtype}"
+
+
+def refuse_repeats(ids: pl.Series, where: str) -> None:
+    """An id stands for one subject and must be there."""
+    if ids.null_count():
+        raise InputError(
+            f"{ids.null_count():,} rows have no id; the first is row {int(ids.is_null().arg_true()[0]) + 1}",
+            where=where,
+            hint="give every series an id, or leave the id column out of the call",
+        )
+    repeated = ids.is_duplicated().arg_true()
+    if len(repeated):
+        raise InputError(
+            f"{len(repeated):,} rows share their id with another row; the first is row {int(repeated[0]) + 1}",
+            where=where,
+            hint="one row per subject: aggregate the rows, or give a long table with `time` and `value`",
+        )

@@ -1,0 +1,130 @@
+"""Long input: a row per subject and point in time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from shoal.core.errors import InputError, UsageError
+from shoal.series.curves import Curves, Missing, complete, number_column
+
+Aggregate = Literal["mean", "sum", "min", "max", "last"]
+
+
+def from_long(
+    frame: pl.DataFrame,
+    *,
+    id: str,  # noqa: A002 - the word of the command line
+    time: str,
+    value: str,
+    sensitive: Sequence[str] = (),
+    every: str | float | None = None,
+    aggregate: Aggregate = "mean",
+    missing: Missing = "error",
+) -> Curves:
+    """Curves from a long table; ``every`` (``1h``, or a number for numeric time) makes regular instants by averaging.
+
+    Without ``every`` the instants are the points in time that occur; two values of a subject at one of them are an
+    error. ``sensitive`` columns must say the same in every row of a subject.
+    """
+    for name in (id, time, value, *sensitive):
+        if name not in frame.columns:
+            raise UsageError(
+                f"there is no column {name!r}", where="series", hint=f"the columns are: {', '.join(frame.columns)}"
+            )
+    for name in (id, time):
+        if frame[name].null_count():
+            first = int(frame[name].is_null().arg_true()[0]) + 1
+            raise InputError(
+                f"{frame[name].null_count():,} rows have no value; the first is row {first}", where=f"column {name!r}"
+            )
+    numbers, whole = number_column(frame[value], "series")
+    known = pl.Series(numbers).fill_nan(None)
+    flat = pl.DataFrame({"id": frame[id], "time": frame[time], "value": known, "row": np.arange(len(numbers))})
+    if every is not None:
+        flat = flat.with_columns(time=_bucket(flat["time"], every))
+        whole = whole and aggregate != "mean"
+    elif flat.select(pl.struct("id", "time").is_duplicated().any()).item():
+        first = int(flat.select(pl.struct("id", "time").is_duplicated().arg_true())["id"][0]) + 1
+        raise InputError(
+            f"a subject has two values at one point in time; the first is row {first}",
+            where=f"column {time!r}",
+            hint="declare `every` and how values are brought together, for example every='1h', aggregate='mean'",
+        )
+    subjects = flat.group_by("id", maintain_order=True).agg(pl.col("row").first())
+    beside = _beside(frame, id, sensitive, subjects["row"].to_numpy())
+    times = _instants(flat["time"], every)
+    matrix = _pivot(flat, subjects["id"], times, aggregate)
+    values, kept = complete(matrix, missing, [str(t) for t in times.to_list()], "series")
+    return Curves(
+        np.ascontiguousarray(values),
+        times.to_list(),
+        beside.filter(pl.Series(kept)) if sensitive else pl.DataFrame(),
+        subjects["row"].to_numpy()[kept],
+        whole and missing != "interpolate",
+        tuple(c for c in frame.columns if c not in (time, value, *sensitive)),
+        dropped=int((~kept).sum()),
+    )
+
+
+def _bucket(times: pl.Series, every: str | float) -> pl.Series:
+    try:
+        if times.dtype.is_temporal():
+            return times.dt.truncate(str(every))
+        step = float(every)
+    except (ValueError, pl.exceptions.PolarsError):
+        step = 0.0
+    if step <= 0 or not times.dtype.is_numeric():
+        raise UsageError(
+            f"`every` does not fit a time column of type {times.dtype}",
+            where="every",
+            hint="a duration such as 1h or 1d for dates and times, a positive number for numbers",
+        )
+    floors = (times / step).floor() * step
+    return floors.cast(times.dtype) if times.dtype.is_integer() and step == int(step) else floors
+
+
+def _instants(times: pl.Series, every: str | float | None) -> pl.Series:
+    """All instants; with a step also those between the first and the last at which nobody has a value."""
+    if every is None or not len(times):
+        return times.unique().sort()
+    if times.dtype.is_temporal():
+        pick = pl.datetime_range if times.dtype == pl.Datetime else pl.date_range
+        grid = pl.select(pick(pl.lit(times.min()), pl.lit(times.max()), interval=str(every)))
+        return grid.to_series().cast(times.dtype)
+    first, last, step = float(times.min()), float(times.max()), float(every)  # type: ignore[arg-type]
+    return pl.Series(first + step * np.arange(round((last - first) / step) + 1)).cast(times.dtype)
+
+
+def _pivot(flat: pl.DataFrame, ids: pl.Series, times: pl.Series, aggregate: Aggregate) -> Any:
+    how = {
+        "mean": pl.col("value").mean(),
+        "sum": pl.when(pl.col("value").count() > 0).then(pl.col("value").sum()),
+        "min": pl.col("value").min(),
+        "max": pl.col("value").max(),
+        "last": pl.col("value").drop_nulls().last(),
+    }
+    if aggregate not in how:
+        raise UsageError(f"there is no aggregate {aggregate!r}", where="aggregate", hint=f"one of: {', '.join(how)}")
+    cells = flat.group_by("id", "time", maintain_order=True).agg(how[aggregate].alias("value"))
+    row = cells.join(pl.DataFrame({"id": ids, "at": np.arange(len(ids))}), on="id", how="left", maintain_order="left")
+    spot = pl.DataFrame({"time": times, "instant": np.arange(len(times))})
+    both = row.join(spot, on="time", how="inner", maintain_order="left")
+    matrix = np.full((len(ids), len(times)), np.nan)
+    matrix[both["at"].to_numpy(), both["instant"].to_numpy()] = both["value"].fill_null(np.nan).to_numpy()
+    return matrix
+
+
+def _beside(frame: pl.DataFrame, id: str, sensitive: Sequence[str], first: Any) -> pl.DataFrame:  # noqa: A002
+    for name in sensitive:
+        kinds = frame.group_by(id).agg(pl.col(name).n_unique().alias("kinds"))["kinds"]
+        if (kinds > 1).any():
+            raise InputError(
+                f"{int((kinds > 1).sum()):,} subjects have more than one value in a sensitive column",
+                where=f"column {name!r}",
+                hint="a sensitive column says one thing per subject; aggregate it first",
+            )
+    return frame.select(sensitive)[first] if sensitive else pl.DataFrame()

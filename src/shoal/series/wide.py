@@ -1,0 +1,107 @@
+"""Wide input: a row per subject, a column per instant; also plain matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.core.errors import InputError, UsageError
+from shoal.series.curves import Curves, Missing, complete, number_column, refuse_repeats
+
+
+def from_wide(
+    frame: pl.DataFrame,
+    *,
+    id: str | None,  # noqa: A002 - the word of the command line
+    sensitive: Sequence[str] = (),
+    instants: Sequence[str] | None = None,
+    missing: Missing = "error",
+) -> Curves:
+    """Curves from a wide table; without ``instants`` every column but the id and the sensitive ones is an instant."""
+    named = [*([id] if id is not None else []), *sensitive, *(instants or [])]
+    for name in named:
+        if name not in frame.columns:
+            raise UsageError(
+                f"there is no column {name!r}", where="series", hint=f"the columns are: {', '.join(frame.columns)}"
+            )
+    if len(set(named)) < len(named):
+        raise UsageError("a column is named twice", where="series", hint="id, sensitive and instants must differ")
+    if id is not None:
+        refuse_repeats(frame[id], f"column {id!r}")
+    columns = list(instants) if instants is not None else [c for c in frame.columns if c not in named]
+    if not columns:
+        raise InputError("no column is left for the instants", where="series", hint="name them by `instants`")
+    numbers = [number_column(frame[c], "series") for c in columns]
+    values, kept = complete(np.column_stack([n for n, _ in numbers]), missing, columns, "series")
+    rows = np.flatnonzero(kept)
+    return Curves(
+        np.ascontiguousarray(values),
+        columns,
+        frame.select(sensitive)[rows] if sensitive else pl.DataFrame(),
+        rows,
+        whole=all(whole for _, whole in numbers) and missing != "interpolate",
+        left_out=tuple(c for c in frame.columns if c not in (*columns, *sensitive)),
+        dropped=len(kept) - len(rows),
+    )
+
+
+def from_matrix(
+    data: Any, *, sensitive: Mapping[str, Any] | None = None, missing: Missing = "error", ids: Any = None
+) -> Curves:
+    """Curves from rows of numbers: a NumPy array or a list of lists; NaN is a missing instant."""
+    matrix = _matrix(data)
+    if ids is not None:
+        refuse_repeats(pl.Series("ids", list(ids), strict=False), "ids")
+    names = [str(i) for i in range(matrix.shape[1])]
+    values, kept = complete(matrix.astype(np.float64), missing, names, "series")
+    columns = pl.DataFrame({name: pl.Series(name, np.asarray(column)) for name, column in (sensitive or {}).items()})
+    if len(columns.columns) and columns.height != len(matrix):
+        raise InputError(
+            f"expected {len(matrix):,} sensitive values, found {columns.height:,}",
+            where="sensitive",
+            hint="one per row of the matrix",
+        )
+    rows = np.flatnonzero(kept)
+    whole = bool(np.issubdtype(matrix.dtype, np.integer))
+    return Curves(
+        np.ascontiguousarray(values), names, columns[rows] if len(columns.columns) else columns, rows, whole,
+        dropped=len(kept) - len(rows),
+    )  # fmt: skip
+
+
+def _matrix(data: Any) -> np.ndarray[Any, Any]:
+    if not isinstance(data, np.ndarray):
+        lengths = [len(row) for row in data]
+        ragged = next((at for at, length in enumerate(lengths) if length != lengths[0]), None)
+        if ragged is not None:
+            raise InputError(
+                f"expected {lengths[0]} instants in every row, found {lengths[ragged]} in row {ragged + 1}",
+                where="series",
+                hint="fill the missing instants with NaN and declare a rule for them",
+            )
+        data = _numbers(data)
+    if data.ndim != 2 or data.shape[1] == 0:
+        raise InputError(
+            f"expected rows of numbers (two dimensions), found {data.ndim} of shape {data.shape}", where="series"
+        )
+    if data.dtype == object:
+        data = _numbers(data.tolist())
+    if not (np.issubdtype(data.dtype, np.integer) or np.issubdtype(data.dtype, np.floating)):
+        raise InputError(f"expected numbers, found values of type {data.dtype}", where="series")
+    return np.asarray(data)
+
+
+def _numbers(rows: Sequence[Sequence[Any]]) -> np.ndarray[Any, Any]:
+    for at, row in enumerate(rows):
+        for instant, value in enumerate(row):
+            if isinstance(value, bool) or not isinstance(value, int | float | np.number | None):
+                raise InputError(
+                    f"expected a number at instant {instant} of row {at + 1}, found {type(value).__name__}",
+                    where="series",
+                )
+    if any(value is None for row in rows for value in row):
+        return np.array([[np.nan if v is None else v for v in row] for row in rows], np.float64)
+    return np.array(rows)
