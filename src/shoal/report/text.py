@@ -26,8 +26,8 @@ def render(report: Report) -> str:
 
 
 def _head(report: Report) -> str:
-    use = report.method.get("use", "an unnamed method")
-    return f"{_name(report.title, 200)}: {report.released:,} of {report.rows:,} rows released by {use}"
+    use = str(report.method.get("use", "an unnamed method"))
+    return f"{_name(report.title, 200)}: {report.released:,} of {report.rows:,} rows released by {_name(use)}"
 
 
 def _promises(report: Report) -> list[str]:

@@ -94,7 +94,7 @@ def lay(
     top += 12.0 if any(mark.axis == "x" for mark in marks) else 0.0  # their labels stand above the plot
     bottom = chart.height - (44.0 if x.label else 28.0)
     rows = ticks(y, *ys, most=max(2, int((bottom - top) / 45)))
-    room = max([width(label, 11.5) for _, label in rows], default=0.0)
+    room = min(0.3 * chart.width, max([width(label, 11.5) for _, label in rows], default=0.0))
     left = MARGIN + room + (20.0 if y.label else 4.0)
     right = chart.width - MARGIN - 4
     plot = Plot(Scale(*xs, left, right, x.log), Scale(*ys, bottom, top, y.log))

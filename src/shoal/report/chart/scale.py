@@ -13,7 +13,14 @@ _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _CLOCK = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
+FAR = 1e100  # no axis reads further: what lies beyond is not drawn, so that arithmetic stays finite
+
 Ticks = list[tuple[float, str]]
+
+
+def drawable(value: float, log: bool) -> bool:
+    """Whether a value can be drawn: a number, and above zero on a logarithmic axis."""
+    return abs(value) <= FAR and (value >= 1 / FAR or not log)
 
 
 @dataclass(frozen=True)
@@ -34,13 +41,13 @@ class Scale:
         return self.start + share * (self.end - self.start)
 
     def shows(self, value: float) -> bool:
-        """Whether a value can be drawn: a number, and above zero on a logarithmic axis."""
-        return math.isfinite(value) and (value > 0 or not self.log)
+        """See :func:`drawable`."""
+        return drawable(value, self.log)
 
 
 def domain(axis: Axis, values: Iterable[float], *, zero: bool = False, loose: bool = True) -> tuple[float, float]:
     """The ends of an axis: as asked, else around the data; ``loose`` widens to the next ticks."""
-    fit = [float(v) for v in values if math.isfinite(v) and (v > 0 or not axis.log)]
+    fit = [float(v) for v in values if drawable(v, axis.log)]
     low, high = (min(fit), max(fit)) if fit else (1.0, 10.0) if axis.log else (0.0, 1.0)
     if axis.log:
         if loose or low == high:
@@ -48,8 +55,8 @@ def domain(axis: Axis, values: Iterable[float], *, zero: bool = False, loose: bo
     else:
         if zero or (loose and 0 < low < 0.5 * high):
             low, high = min(low, 0.0), max(high, 0.0)
-        if high - low <= 1e-12 * max(abs(low), abs(high)):
-            low, high = (0.0, 1.0) if high == 0 else (min(low, 0.0), max(high, 0.0))
+        if high - low <= max(1e-12 * max(abs(low), abs(high)), 1 / FAR):
+            low, high = (0.0, 1.0) if abs(high) <= 1 / FAR else (min(low, 0.0), max(high, 0.0))
         if loose:
             step = _step(high - low, 5, axis)
             low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
@@ -149,7 +156,7 @@ def show(value: float, form: str = "number") -> str:
         return "–"
     if form == "percent":
         shown = value * 100
-        return f"{shown:.3g} %" if abs(shown) < 99.95 else f"{shown:,.0f} %"
+        return f"{shown:.3g} %" if abs(shown) < 99.95 else f"{short(round(shown))} %"
     if form == "time":
         return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M:%S")
     return short(value)
