@@ -11,7 +11,7 @@ from shoal.core.errors import ShoalError, UsageError
 from shoal.core.hierarchy import HIERARCHIES
 from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.hierarchy.tree import Tree
-from shoal.masks.base import Context, Mask, Running, dtype_of
+from shoal.masks.base import Context, Mask, Plain, Running, dtype_of, text_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,12 +56,16 @@ class Generalize(Mask, frozen=True, tag="generalize"):
                 "generalize needs a hierarchy", where=context.column, hint="declare one on the column, or in the mask"
             )
         self._need_closed(hierarchy, context)
+        if isinstance(hierarchy, Tree):
+            return Plain("str", _Ancestors(hierarchy, self.level, context.column))
         return _Generalize(hierarchy, self.level, context)
 
     @staticmethod
     def _need_closed(hierarchy: Hierarchy, context: Context) -> None:
         """A value's node must not hang on which other values happen to be there."""
         open_ended = {"range": ("min", "max"), "path": ("depth",)}
+        if getattr(hierarchy, "children", None):
+            raise UsageError("generalize needs a tree that is given, not one built from the data", where=context.column)
         for name in open_ended.get(hierarchy.use, ()):
             if getattr(hierarchy, name) in (None, 0):
                 raise UsageError(
@@ -73,6 +77,35 @@ class Generalize(Mask, frozen=True, tag="generalize"):
     def describe(self) -> str:
         """See :class:`Mask`."""
         return f"generalized, level {self.level}"
+
+
+class _Ancestors:
+    """A tree is read once, at the start: a look-up per value."""
+
+    def __init__(self, tree: Tree, level: int, where: str) -> None:
+        self._tree, self._level = tree, level
+        self._known = {leaf: self._at(path) for leaf, path in tree.paths(where=where).items()}
+        self._others: dict[str, str] = {}
+
+    def _at(self, path: list[str]) -> str:
+        return SUPPRESSED if self._level >= len(path) - 1 else path[self._level]
+
+    def __call__(self, value: Any) -> str:
+        text = text_of(value)
+        if text in self._known or self._tree.default is None:
+            return self._known.get(text, SUPPRESSED)
+        if text not in self._others:
+            if len(self._others) >= REMEMBERED:
+                self._others.clear()
+            self._others[text] = self._at(self._tree.paths(_column(text))[text])
+        return self._others[text]
+
+
+def _column(text: str) -> pl.Series:
+    """One text, as trees take it."""
+    import polars as pl
+
+    return pl.Series([text], dtype=pl.String)
 
 
 class _Generalize(Running):
