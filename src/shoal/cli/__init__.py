@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "verify": ("verify:verify", "Release", "Judge released data against promises, independently."),
     "view": ("view:view", "Release", "One role's view of a file."),
     "stream": ("stream:stream", "Release", "Events in, anonymized events out, with zero or bounded delay."),
+    "serve": ("serve:app", "Release", "Role views as a service on Kafka."),
     "measure": ("measure:measure", "Judge", "How risky a table is, and which k, l and t it reaches as it stands."),
     "attack": ("attack:attack", "Judge", "Join a release with a register: whom does it find?"),
     "compare": ("compare:compare", "Judge", "Methods and parameters side by side: loss against risk."),
