@@ -144,10 +144,14 @@ def distance(rules, s, count, total):
     if kind == T_ORDERED:
         moved = 0.0
         carried = 0.0
-        for v in range(size - 1):
+        present = 0
+        for v in range(size):
+            if rules.overall[s, v] == 0.0:
+                continue  # nobody who is released has it: it is no step of the order
+            present += 1
             carried += count[v] / total - rules.overall[s, v]
             moved += abs(carried)
-        return moved / max(1, size - 1)
+        return moved / max(1, present - 1)
     return _hierarchical(rules, s, count, total)
 
 

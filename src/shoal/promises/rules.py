@@ -82,6 +82,12 @@ def _column(table: Table, promise: LDiversity | TCloseness) -> Sensitive:
             where=promise.use,
             hint="declare it in the schema, or use `equal` or `ordered`",
         )
+    if isinstance(promise, TCloseness) and promise.distance == "ordered" and column.levels is not None:
+        # a hierarchy orders its codes by its nodes; this distance knows only the order of the values
+        ordered = column.values.sort(nulls_last=True)
+        rank = np.empty(len(ordered), np.int32)
+        rank[column.values.arg_sort(nulls_last=True).to_numpy()] = np.arange(len(ordered))
+        return Sensitive(rank[column.codes], ordered)
     return column
 
 
