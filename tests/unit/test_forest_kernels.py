@@ -1,0 +1,159 @@
+"""The forest's kernels beside slow and obvious twins, and its bounds beside brute force."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+
+import numpy as np
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.core.hierarchy.prefix import Prefix
+from shoal.core.hierarchy.range import Range
+from shoal.core.hierarchy.suppress import Suppress
+from shoal.core.schema import Schema
+from shoal.core.table import Table, code
+from shoal.kernels.forest import build, decompose, plant
+from shoal.kernels.neighbours import edge_cost, nearest_outside, pair_costs
+from shoal.promises.k_anonymity import KAnonymity
+from shoal.promises.rules import compile_rules
+from shoal.tables.forest import Forest, crowd_of, oversized
+
+CODES = st.tuples(st.integers(0, 9), st.sampled_from(["aa", "ab", "ba", "bb", "cc"]), st.sampled_from("xyz"))
+WEIGHTS = st.sampled_from([{}, {"n": 2.5}, {"s": 0.25, "p": 3.0}])
+
+
+def make(rows: list[tuple], weights: dict[str, float]) -> Table:
+    frame = pl.DataFrame(rows, schema=["n", "p", "s"], orient="row")
+    quasi = {"n": Range(min=0, max=9), "p": Prefix(2), "s": Suppress()}
+    return code(frame, Schema.build(quasi=quasi, weights=weights))
+
+
+def distance(table: Table, a: int, b: int) -> float:
+    """The cost of an edge by its definition, level by level."""
+    total = 0.0
+    for j, levels in enumerate(table.levels):
+        x, y = table.matrix[a, j], table.matrix[b, j]
+        level = next(at for at in range(levels.depth) if levels.codes[x, at] == levels.codes[y, at])
+        total += table.weights[j] * level / (levels.depth - 1) if levels.depth > 1 else 0.0
+    return total
+
+
+@settings(max_examples=40)
+@given(rows=st.lists(CODES, min_size=2, max_size=25), weights=WEIGHTS, data=st.data())
+def test_the_nearest_row_outside_is_the_nearest(rows, weights, data):
+    table = make(rows, weights)
+    n = table.size
+    component = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
+    row = data.draw(st.integers(0, n - 1))
+    start, cost = pair_costs(table.shape())
+    found, length = nearest_outside(crowd_of(table), table.shape(), start, cost, component, row)
+    outside = [distance(table, row, other) for other in range(n) if component[other] != component[row]]
+    if not outside:
+        assert found == -1
+        return
+    assert component[found] != component[row]
+    assert abs(length - min(outside)) < 1e-9
+    assert abs(distance(table, row, int(found)) - length) < 1e-9
+    assert abs(edge_cost(table.shape(), table.matrix[row], table.matrix[found]) - length) < 1e-9
+
+
+@settings(max_examples=40)
+@given(rows=st.lists(CODES, min_size=2, max_size=25), weights=WEIGHTS, k=st.integers(1, 6), seed=st.integers(0, 9))
+def test_the_forest_grows_by_the_cheapest_edge_out_of_a_small_component(rows, weights, k, seed):
+    table = make(rows, weights)
+    n = table.size
+    k = min(k, n)
+    order = np.random.default_rng(seed).permutation(n)
+    target, length, component = build(crowd_of(table), table.shape(), compile_rules(table, [KAnonymity(k)]), order)
+    parts = [{row} for row in range(n)]  # replayed with sets
+    where = list(range(n))
+    for row in order:
+        while len(parts[where[row]]) < k:
+            own = parts[where[row]]
+            (u,) = [x for x in own if target[x] < 0 or target[x] not in own]  # one vertex has no edge within
+            v = int(target[u])
+            assert v not in own, "no cycle"
+            assert abs(length[u] - min(distance(table, u, x) for x in range(n) if x not in own)) < 1e-9
+            other = parts[where[v]]
+            own |= other
+            for x in other:
+                where[x] = where[row]
+    used = [parts[w] for w in set(where)]
+    assert all(len(part) >= k for part in used)
+    assert {frozenset(np.flatnonzero(component == c).tolist()) for c in component} == {frozenset(p) for p in used}
+    assert all(sum(target[x] < 0 for x in part) == 1 for part in used), "a tree has one vertex without an edge out"
+
+
+@settings(max_examples=60)
+@given(parents=st.lists(st.integers(0, 10**6), min_size=1, max_size=45), k=st.integers(2, 8))
+def test_components_are_cut_until_none_is_oversized(parents, k):
+    """Random trees: every part has k real rows, lies within one tree, and is small unless no cut exists."""
+    n = len(parents) + 1
+    if n < k:
+        return
+    target = np.array([-1, *[p % (at + 1) for at, p in enumerate(parents)]])
+    rows = [(i % 10, "aa", "x") for i in range(n)]
+    rules = compile_rules(make(rows, {}), [KAnonymity(k)])
+    labels, groups = decompose(plant(target, k), rules, oversized(k))
+    sizes = np.bincount(labels, minlength=groups)
+    assert sizes.sum() == n
+    assert sizes.min() >= k
+    assert sizes.max() <= oversized(k)
+
+
+def partitions(rows: tuple[int, ...], k: int):
+    """All partitions of rows into groups of k to 2k - 1 (a larger group can be parted without cost)."""
+    if not rows:
+        yield []
+        return
+    first, rest = rows[0], rows[1:]
+    for size in range(k - 1, min(len(rest), 2 * k - 2) + 1):
+        for others in itertools.combinations(rest, size):
+            left = tuple(r for r in rest if r not in others)
+            if 0 < len(left) < k:
+                continue
+            for more in partitions(left, k):
+                yield [(first, *others), *more]
+
+
+def optimum(table: Table, k: int) -> float:
+    """The least generalization cost of any k-anonymous grouping."""
+
+    @cache
+    def cost(group: tuple[int, ...]) -> float:
+        return generalization(table, group)
+
+    return min(sum(cost(g) for g in p) for p in partitions(tuple(range(table.size)), k))
+
+
+def generalization(table: Table, group) -> float:
+    """c(h) of section 1.4.3 for one group."""
+    total = 0.0
+    for j, levels in enumerate(table.levels):
+        codes = table.matrix[list(group), j]
+        level = next(at for at in range(levels.depth) if len(set(levels.codes[codes, at].tolist())) == 1)
+        total += table.weights[j] * level / max(1, levels.depth - 1)
+    return total * len(group)
+
+
+@settings(max_examples=25)
+@given(rows=st.lists(CODES, min_size=4, max_size=8), weights=WEIGHTS, k=st.integers(2, 3), seed=st.integers(0, 3))
+def test_the_forest_costs_no_more_than_the_optimum(rows, weights, k, seed):
+    """The lemma of section 2.3.3."""
+    table = make(rows, weights)
+    order = np.random.default_rng(seed).permutation(table.size)
+    _, length, _ = build(crowd_of(table), table.shape(), compile_rules(table, [KAnonymity(k)]), order)
+    assert length.sum() <= optimum(table, k) + 1e-9
+
+
+@settings(max_examples=25)
+@given(rows=st.lists(CODES, min_size=4, max_size=8), weights=WEIGHTS, k=st.integers(2, 3), seed=st.integers(0, 3))
+def test_the_groups_cost_at_most_the_bound_times_the_optimum(rows, weights, k, seed):
+    """The theorem of section 2.3.5: max(2k - 1, 3k - 5)."""
+    table = make(rows, weights)
+    labels = Forest().group(table, [KAnonymity(k)], seed=seed).labels
+    cost = sum(generalization(table, np.flatnonzero(labels == g)) for g in np.unique(labels))
+    assert cost <= oversized(k) * optimum(table, k) + 1e-9
