@@ -17,6 +17,7 @@ from shoal.report.chart import (
     Bars,
     Heat,
     Histogram,
+    Line,
     Lines,
     Mark,
     Points,
@@ -24,6 +25,7 @@ from shoal.report.chart import (
     Series,
     bins,
     draw,
+    sheet,
     style,
     write,
 )
@@ -255,6 +257,25 @@ def test_pieces_of_different_length_are_refused() -> None:
         Histogram(name="h", title="h", edges=[0, 1], counts=[1, 2])
     with pytest.raises(UsageError, match="one cell per column"):
         Heat(name="h", title="h", rows=["a"], columns=["b"], values=[[1, 2]])
+
+
+def test_a_sheet_holds_every_chart_once_and_none_on_another() -> None:
+    charts = [
+        Bars(name=f"c{i}", title=HOSTILE, labels=list("abcdefgh"[: i + 1]), series={"s": list(range(i + 1))}, width=400)
+        for i in range(7)
+    ]
+    root = ElementTree.fromstring(sheet("all", "All", charts, columns=3, lines=[Line(HOSTILE, "soft")]))
+    groups = [g for g in root.iter(f"{SVG}g") if g.get("data-chart")]
+    assert [g.get("data-chart") for g in groups] == [c.name for c in charts]
+    boxes = []
+    for group in groups:
+        x, y = (float(v) for v in re.findall(r"[\d.]+", group.get("transform", "")))
+        card = next(group.iter(f"{SVG}rect"))
+        boxes.append((x, y, x + float(card.get("width", "0")), y + float(card.get("height", "0"))))
+    for i, a in enumerate(boxes):
+        assert a[2] <= float(root.get("width", "0"))
+        assert a[3] <= float(root.get("height", "0"))
+        assert not any(a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3] for b in boxes[:i])
 
 
 def test_a_picture_is_written_whole(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import msgspec
 import polars as pl
@@ -284,3 +286,23 @@ def test_a_page_of_anything() -> None:
     assert [a.get("class") for t, a in read.tags if t == "th"] == [None, "number"]
     assert "script" not in {t for t, _ in read.tags}
     assert fragment("A study", sections, about="what it is", verdict=Verdict(False, "no")) in html
+
+
+def test_the_picture_of_the_front_page_is_drawn_from_a_report(report: Report) -> None:
+    place = Path(__file__).parents[2] / "docs" / "pictures" / "make.py"
+    spec = importlib.util.spec_from_file_location("make", place)
+    assert spec is not None
+    assert spec.loader is not None
+    make = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make)
+    svg = make.front(report)
+    assert svg == make.front(report)
+    root = ElementTree.fromstring(svg)
+    assert {g.get("data-chart") for g in root.iter() if g.get("data-chart")} == {
+        "report",
+        "group-sizes",
+        "loss",
+        "risk",
+        "withheld",
+    }
+    assert "verified" in svg

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shoal.report.chart.bars import bars, histogram
 from shoal.report.chart.bins import bins
+from shoal.report.chart.body import body
 from shoal.report.chart.frame import close
-from shoal.report.chart.heat import heat
-from shoal.report.chart.lines import lines, scatter
 from shoal.report.chart.model import Axis, Bars, Chart, Heat, Histogram, Lines, Mark, Points, Scatter, Series
 from shoal.report.chart.scale import show
+from shoal.report.chart.sheet import Line, sheet
 from shoal.report.chart.svg import style
 
 __all__ = [
@@ -26,6 +25,7 @@ __all__ = [
     "Chart",
     "Heat",
     "Histogram",
+    "Line",
     "Lines",
     "Mark",
     "Points",
@@ -33,6 +33,7 @@ __all__ = [
     "Series",
     "bins",
     "draw",
+    "sheet",
     "show",
     "style",
     "write",
@@ -41,25 +42,8 @@ __all__ = [
 
 def draw(chart: Chart, *, styled: bool = True) -> str:
     """The SVG of a chart. ``styled=False`` leaves the colours to the page around it (see :func:`style`)."""
-    match chart:
-        case Bars():
-            body, height = bars(chart)
-            about = f"{len(chart.labels)} bars" if len(chart.series) < 2 else ", ".join(map(str, chart.series))
-        case Histogram():
-            body, height = histogram(chart)
-            about = f"{chart.y.label or 'counts'} by {chart.x.label or 'value'}"
-        case Lines():
-            body, height = lines(chart)
-            about = f"{chart.y.label} against {chart.x.label}: {', '.join(s.name for s in chart.series if s.legend)}"
-        case Scatter():
-            body, height = scatter(chart)
-            about = f"{chart.y.label} against {chart.x.label}: {', '.join(p.name for p in chart.points)}"
-        case Heat():
-            body, height = heat(chart)
-            about = f"{len(chart.rows)} rows by {len(chart.columns)} columns"
-        case _:
-            raise TypeError(f"not a chart: {type(chart).__name__}")
-    return close(chart, body, height, chart.about or about, styled)
+    inner, height, about = body(chart)
+    return close(chart, inner, height, chart.about or about, styled)
 
 
 def write(svg: str, path: str | Path) -> None:

@@ -95,7 +95,7 @@ def ticks(axis: Axis, low: float, high: float, most: int = 5) -> Ticks:
 
 def _log_ticks(axis: Axis, low: float, high: float, most: int) -> Ticks:
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
-    digits: Sequence[int] = (1, 2, 5) if last - first <= 2 else (1,)
+    digits: Sequence[int] = (1, 2, 5) if 3 * math.log10(high / low) <= 1.7 * most else (1,)
     skip = max(1, math.ceil((last - first) / max(2, most)))
     found = [m * 10.0**e for e in range(first, last + 1, skip) for m in digits]
     inside = [v for v in found if low * (1 - 1e-9) <= v <= high * (1 + 1e-9)]
@@ -159,4 +159,6 @@ def show(value: float, form: str = "number") -> str:
         return f"{shown:.3g} %" if abs(shown) < 99.95 else f"{short(round(shown))} %"
     if form == "time":
         return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    if form == "whole" and abs(value) < 1e7:
+        return f"{value:,.0f}"
     return short(value)

@@ -113,6 +113,8 @@ def style(selector: str = ".shoal-chart") -> str:
         ("", f"{light}font:{font};background:var(--surface);max-width:100%;height:auto"),
         ("text", "fill:var(--ink);font-variant-numeric:tabular-nums"),
         (".title", "font-size:14px;font-weight:600"),
+        (".large", "font-size:20px;font-weight:650"),
+        (".card", "fill:var(--surface);stroke:var(--rule)"),
         (".soft", "fill:var(--soft)"),
         (".small", "fill:var(--soft);font-size:11px"),
         (".over", "paint-order:stroke;stroke:var(--surface);stroke-width:3px;stroke-linejoin:round"),
