@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -18,10 +20,15 @@ class Perturb(Spec, frozen=True, tag="perturb"):
     Protects against learning a value that a P-subgroup shares. Does not protect the truth: the altered records are
     counted, but nobody can tell which they are. How it works: of a value in more than size / l records, the excess
     (chosen by the seed) takes values from within ``step`` of it; if none is free there, the range widens by
-    ``step`` up to ``most``. Without them: a step of 1 for whole numbers, else a hundredth of the standard
-    deviation, and at most a quarter of the column's range.
+    ``step`` up to ``most``, never beyond the column's least and greatest value. Without them: a step of 1 for whole
+    numbers, else a hundredth of the standard deviation, and at most a quarter of the column's range.
 
     Cost: O(records).
+
+    >>> import numpy as np, polars as pl
+    >>> column, altered = Perturb().apply(pl.Series("pay", [5, 5, 5, 9]), np.zeros(4, np.int64), l=2, seed=0)
+    >>> altered, int((column == 5).sum())
+    (1, 2)
 
     Reference: seed 001, section l-diversity; Shou et al. (TKDE 25(4), 2013), section 6.
     """
@@ -47,30 +54,21 @@ class Perturb(Spec, frozen=True, tag="perturb"):
         values = column.to_numpy().astype(np.float64)
         step = self.step or (1.0 if whole else float(values.std()) / 100 or 1.0)
         most = self.most or max(step, float(np.ptp(values)) / 4)
-        rng = np.random.default_rng([seed, 0x1D])
-        altered = 0
+        draw = _Draw(step, most, whole, values.min(), values.max(), np.random.default_rng([seed, 0x1D]), column.name)
         order = np.argsort(cells, kind="stable")[int((cells < 0).sum()) :]
+        altered = 0
         for rows in np.split(order, np.flatnonzero(np.diff(cells[order])) + 1) if len(order) else []:
-            altered += _spread(values, rows, l, step, most, whole, rng, column.name)
+            altered += _spread(values, rows, l, draw)
         return pl.Series(column.name, values).cast(column.dtype), altered
 
 
-def _spread(
-    values: NDArray[np.float64],
-    rows: NDArray[np.int64],
-    l: float,
-    step: float,
-    most: float,
-    whole: bool,
-    rng: np.random.Generator,
-    name: str,
-) -> int:
+def _spread(values: NDArray[np.float64], rows: NDArray[np.int64], l: float, draw: _Draw) -> int:
     """Change the values of one cell; how many changed."""
     cap = int(len(rows) // l)
     if cap == 0:
         raise PromiseError(
             f"a P-subgroup of {len(rows)} series cannot hold {l:g} different values",
-            where=f"column {name!r}",
+            where=f"column {draw.name!r}",
             hint="p must be at least l to perturb",
         )
     present = set(values[rows].tolist())
@@ -79,28 +77,40 @@ def _spread(
         if count <= cap:
             continue
         same = rows[values[rows] == value]
-        for row in np.sort(rng.choice(same, int(count) - cap, replace=False)):
-            values[row] = _free(float(value), present, step, most, whole, rng, name)
+        for row in np.sort(draw.rng.choice(same, int(count) - cap, replace=False)):
+            values[row] = draw.free(float(value), present)
             present.add(float(values[row]))
             altered += 1
     return altered
 
 
-def _free(
-    value: float, present: set[float], step: float, most: float, whole: bool, rng: np.random.Generator, name: str
-) -> float:
-    """A value near ``value`` that is not present yet."""
-    reach = min(step, most)
-    while True:
-        for _ in range(TRIES):
-            drawn = value + rng.uniform(-reach, reach)
-            drawn = float(np.clip(np.rint(drawn), np.ceil(value - reach), np.floor(value + reach))) if whole else drawn
-            if drawn not in present:
-                return drawn
-        if reach >= most:
-            raise PromiseError(
-                f"no free value within {most:g} of one that occurs too often",
-                where=f"column {name!r}",
-                hint="widen the bound: perturb with a larger `most`",
-            )
-        reach = min(reach + step, most)
+@dataclass(frozen=True)
+class _Draw:
+    """How new values are drawn for one column."""
+
+    step: float
+    most: float
+    whole: bool
+    least: float
+    greatest: float
+    rng: np.random.Generator
+    name: str
+
+    def free(self, value: float, present: set[float]) -> float:
+        """A value near ``value`` that is not present yet."""
+        reach = min(self.step, self.most)
+        while True:
+            low, high = max(value - reach, self.least), min(value + reach, self.greatest)
+            for _ in range(TRIES):
+                drawn = self.rng.uniform(low, high)
+                if self.whole:
+                    drawn = np.clip(np.rint(drawn), np.ceil(low), np.floor(high))
+                if float(drawn) not in present:
+                    return float(drawn)
+            if reach >= self.most:
+                raise PromiseError(
+                    f"no free value within {self.most:g} of one that occurs too often",
+                    where=f"column {self.name!r}",
+                    hint="widen the bound: perturb with a larger `most`",
+                )
+            reach = min(reach + self.step, self.most)
