@@ -32,7 +32,7 @@ from shoal.report.chart import (
 from shoal.report.chart.lines import thin
 from shoal.report.chart.model import Chart
 from shoal.report.chart.scale import Scale, domain, show, ticks
-from shoal.report.chart.svg import fit, width
+from shoal.report.chart.svg import COLOURS, DARK, GROUND, LIGHT, fit, width
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '</text><script>alert("1")</script>&amp; \x00\x1b[31m \u202e \ud800 \'"'
@@ -242,6 +242,26 @@ def test_colours_for_light_and_dark_stay_under_their_class() -> None:
     assert "prefers-color-scheme:dark" in rules
     for rule in re.findall(r"([^{}]+)\{", rules):
         assert rule.startswith((".shoal-chart", "@media"))
+
+
+def luminance(colour: str) -> float:
+    """As the Web Content Accessibility Guidelines define it."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: str, b: str) -> float:
+    light, dark = sorted((luminance(a), luminance(b)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize(("at", "palette"), [(0, LIGHT), (1, DARK)], ids=["light", "dark"])
+def test_every_colour_stands_out_from_its_ground(at: int, palette: tuple[str, ...]) -> None:
+    surface = GROUND["surface"][at]
+    assert len(set(palette)) == COLOURS
+    assert min(contrast(c, surface) for c in palette) >= 3  # graphics
+    assert min(contrast(GROUND[name][at], surface) for name in ("ink", "soft")) >= 4.5  # words
 
 
 def test_pieces_of_different_length_are_refused() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 from xml.etree import ElementTree
 
@@ -257,6 +259,18 @@ def test_a_notebook_keeps_its_own_looks(report: Report) -> None:
 def test_show_prints_text_outside_a_notebook(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
     report.show()
     assert "VERIFIED" in capsys.readouterr().out
+
+
+def test_show_displays_the_page_in_a_notebook(report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    ipython, display = ModuleType("IPython"), ModuleType("IPython.display")
+    monkeypatch.setattr(ipython, "get_ipython", lambda: object(), raising=False)
+    monkeypatch.setattr(display, "HTML", lambda html: html, raising=False)
+    monkeypatch.setattr(display, "display", shown.append, raising=False)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    report.show()
+    assert shown == [report._repr_html_()]
 
 
 def test_a_report_is_written_by_its_ending(report: Report, tmp_path: Path) -> None:

@@ -179,7 +179,14 @@ def _grid(grid: Grid) -> str:
         cells = [tag("td", escape(cell) or " ", class_=c) for cell, c in zip(row, kinds, strict=True)]
         rows.append(tag("tr", *cells, class_=grid.marks[at] if len(grid.marks) else None))
     caption = tag("caption", escape(grid.caption)) if grid.caption else ""
-    return tag("div", tag("table", caption, tag("thead", head), tag("tbody", *rows)), class_="scroll", tabindex="0")
+    return tag(
+        "div",
+        tag("table", caption, tag("thead", head), tag("tbody", *rows)),
+        class_="scroll",
+        tabindex="0",
+        role="region",
+        aria_label=grid.caption or ", ".join(grid.head),
+    )
 
 
 def _is_number(cell: object) -> bool:
