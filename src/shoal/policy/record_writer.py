@@ -52,9 +52,10 @@ class RecordWriter:
         self._views, self._masks = views, masks
         self._schema = views[0].schema
         self._shown = {c for v in views for c in v.shown}
-        working = {c: r for m in masks for c, r in m.items() if not _is_constant(r)}
+        # a constant needs no reading, but a part of an object needs to know whether there is one
+        working = {c for m in masks for c, r in m.items() if not _is_constant(r) or len(steps(c)) > 1}
         reads = {name for m in masks for r in m.values() for name in r.by}
-        self._decoded = set(working) | reads
+        self._decoded = working | reads
         self._root = tree(c for c in self._schema.columns if c in self._shown | self._decoded)
         self._names: dict[str, Any] = {"join": b"".join, "comma": b",".join, "en": msgspec.json.Encoder().encode}
         self._names |= {"null": b"null"}

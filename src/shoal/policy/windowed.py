@@ -20,7 +20,7 @@ from shoal.masks.base import dtype_of, text_of
 from shoal.masks.pseudonym import seconds
 from shoal.masks.windows import Assigner, Event, Window
 from shoal.policy.columns import FOREVER, ColumnView, moment
-from shoal.policy.paths import steps, tree
+from shoal.policy.paths import Node, steps, tree
 from shoal.policy.record_writer import record_type
 from shoal.policy.views import RoleView
 
@@ -49,6 +49,7 @@ class WindowedView:
         late = seconds(view.schema[time].late, "late") if time and view.schema[time].late not in ("0s", "0") else 0
         self._time, self._unit = time, view.schema[time].unit if time else "s"
         self._assigner: Assigner[bytes] = Assigner(windows.pop(), late=late * 1_000_000)  # type: ignore[arg-type]
+        frame_of([], view.schema)
         self._decode = msgspec.json.Decoder(record_type(tree(view.schema.columns), view.schema)).decode
         self._number = 0
 
@@ -122,14 +123,26 @@ def plain(record: Any) -> dict[str, Any]:
 def frame_of(rows: Sequence[dict[str, Any]], schema: Schema) -> pl.DataFrame:
     """Records as columns of their declared types; an undeclared column of mixed values becomes text."""
     columns: list[pl.Series] = []
-    for name in tree(schema.columns).fields:
+    for name, node in tree(schema.columns).fields.items():
         values = [row.get(name) for row in rows]
-        kind = schema[name].type if name in schema.columns else None
         try:
-            columns.append(pl.Series(name, values, dtype=dtype_of(kind) if kind else None))
+            columns.append(pl.Series(name, values, dtype=_dtype(node, schema)))
         except (TypeError, pl.exceptions.PolarsError):
             columns.append(pl.Series(name, [None if v is None else text_of(v) for v in values], dtype=pl.String))
     return pl.DataFrame(columns)
+
+
+def _dtype(node: Node, schema: Schema) -> pl.DataType | None:
+    """The type of a column by what is declared; the first record alone must not decide which parts there are."""
+    if node.leaf is not None:
+        kind = schema[node.leaf].type
+        return None if kind is None else dtype_of(kind)
+    below = {name: _dtype(part, schema) for name, part in node.fields.items()}
+    inner = _dtype(node.element, schema) if node.element is not None else None
+    if (node.element is not None and inner is None) or any(kind is None for kind in below.values()):
+        undeclared = next(leaf for leaf in node.leaves() if schema[leaf].type is None)
+        raise UsageError("nested columns of a stream need a type", where=f"columns.{undeclared}", hint="type: str")
+    return pl.List(inner) if inner is not None else pl.Struct({n: k for n, k in below.items() if k is not None})
 
 
 def _at(row: dict[str, Any], path: str | None) -> Any:
