@@ -8,7 +8,9 @@ True
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -67,3 +69,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_FACE])
+
+
+class _Package(ModuleType):
+    """Importing the module ``shoal.verify`` must not hide the function ``shoal.verify`` behind it."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _FACE or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -124,8 +124,8 @@ class Levels:
             self.numbers[low],
             self.numbers[high],
             whole=whole,
-            bottom=self.ends[0] is not None and self.numbers[low] <= self.ends[0],
-            top=self.ends[1] is not None and self.numbers[high] >= self.ends[1],
+            bottom=self.ends[0] is not None and bool(self.numbers[low] <= self.ends[0]),
+            top=self.ends[1] is not None and bool(self.numbers[high] >= self.ends[1]),
         )
 
 
