@@ -8,7 +8,7 @@ nobody, and after a silent night the second person sets the clock again. The fir
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare
 
 NOW, LATE, AHEAD, WITNESSES, WAITING, NEXT = 0, 1, 2, 3, 4, 5
 HEADER = 8
@@ -25,7 +25,7 @@ def new(late, ahead, witnesses):
     return clock
 
 
-@kernel
+@bare
 def tell(clock, time, subject):
     """The verdict on one event; moves the clock. O(1), O(WAIT) while events wait."""
     if time < 0 or subject == 0:
@@ -50,7 +50,7 @@ def tell(clock, time, subject):
     return FUTURE
 
 
-@kernel
+@bare
 def _confirmed(clock, time, subject):
     """Whether enough people, this one included, stand near this time."""
     people = 1
@@ -69,7 +69,7 @@ def _confirmed(clock, time, subject):
     return people >= clock[WITNESSES]
 
 
-@kernel
+@bare
 def _absorb(clock):
     """Forget what waited and is no longer ahead."""
     for i in range(WAIT):
@@ -79,7 +79,7 @@ def _absorb(clock):
             clock[WAITING] -= 1
 
 
-@kernel
+@bare
 def tell_all(clock, times, subjects, verdicts, nows):
     """Verdict and clock after each event of a batch."""
     for i in range(times.size):

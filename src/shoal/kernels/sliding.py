@@ -15,7 +15,7 @@ Inserting and expiring cost O(levels) hash probes. Linear probing; deletion shif
 import numpy as np
 
 from shoal.kernels.clock import WAIT
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare
 
 (
     HEAD,
@@ -35,7 +35,9 @@ from shoal.kernels.compile import kernel
     COUNTED,
     TOP,
     ROWS,
-) = range(17)
+    FAKED,
+    TOUCHED,
+) = range(19)
 WORDS = 20
 NEED_RING, NEED_PAIRS, NEED_NODES, NEED_HEAP, NEED_FAKES = 1, 2, 3, 4, 5
 STEPS = 4096  # how far back one late or noisy event may look: a bound on its cost, the same on every machine
@@ -46,7 +48,7 @@ _FAKES = np.int64(1) << np.int64(32)
 _COUNT = _FAKES - np.int64(1)
 
 
-@kernel(inline="always")
+@bare(inline="always")
 def pair_key(node, subject):
     """One key for a node and a person."""
     key = node + subject * _SPREAD
@@ -54,7 +56,7 @@ def pair_key(node, subject):
     return key if key != 0 else np.int64(1)
 
 
-@kernel(inline="always")
+@bare
 def find(table, key):
     """The slot of a key, or the empty slot where it belongs."""
     mask = table.shape[0] - 1
@@ -64,81 +66,79 @@ def find(table, key):
     return slot
 
 
-@kernel
+@bare
 def remove(table, slot):
     """Empty a slot; the entries behind it move up."""
     mask = table.shape[0] - 1
+    hole = slot
     at = slot
     while True:
         at = (at + 1) & mask
         key = table[at, 0]
         if key == 0:
             break
-        if ((at - key) & mask) >= ((at - slot) & mask):
-            table[slot, 0], table[slot, 1] = key, table[at, 1]
-            slot = at
-    table[slot, 0] = 0
+        if ((at - key) & mask) >= ((at - hole) & mask):
+            table[hole, 0] = key
+            table[hole, 1] = table[at, 1]
+            hole = at
+    table[hole, 0] = 0
 
 
-@kernel
+@bare
 def add(pairs, nodes, meta, node, subject, time, fake):
     """A person shows a node. Returns (slot of the pair, slot of the node, whether their last time moved)."""
     key = pair_key(node, subject)
     slot = find(pairs, key)
     at = find(nodes, node)
+    moved = True
     if pairs[slot, 0] == 0:
         pairs[slot, 0] = key
         pairs[slot, 1] = (time << 5) | (_FAKE if fake else 0)
         meta[PAIRS] += 1
         if nodes[at, 0] == 0:
-            nodes[at, 0], nodes[at, 1] = node, 0
+            nodes[at, 0] = node
+            nodes[at, 1] = 0
             meta[NODES] += 1
         nodes[at, 1] += 1 + _FAKES if fake else 1
-        return slot, at, True
-    word = pairs[slot, 1]
-    if word & _FAKE and not fake:  # the real person came after all
-        word &= ~_FAKE
-        nodes[at, 1] -= _FAKES
-    moved = time > word >> 5  # a late event never rewinds anyone
-    if moved:
-        word = (time << 5) | (word & 31)
-    pairs[slot, 1] = word
+    else:
+        word = pairs[slot, 1]
+        if word & _FAKE and not fake:  # the real person came after all
+            word &= ~_FAKE
+            nodes[at, 1] -= _FAKES
+        moved = time > word >> 5  # a late event never rewinds anyone
+        if moved:
+            word = (time << 5) | (word & 31)
+        pairs[slot, 1] = word
     return slot, at, moved
 
 
-@kernel
-def drop(pairs, nodes, meta, row):
+@bare
+def drop(pairs, nodes, meta, rows, row):
     """The time of a row is over: whoever was not seen again leaves."""
-    for level in range(2, row.size):
-        node = row[level]
+    time = rows[row, 0]
+    subject = rows[row, 1]
+    for level in range(2, rows.shape[1]):
+        node = rows[row, level]
         if node == 0:
             break
-        slot = find(pairs, pair_key(node, row[1]))
-        if pairs[slot, 0] == 0 or pairs[slot, 1] >> 5 != row[0]:
-            continue
-        at = find(nodes, node)
-        nodes[at, 1] -= 1 + _FAKES if pairs[slot, 1] & _FAKE else 1
-        if nodes[at, 1] & _COUNT == 0:
-            remove(nodes, at)
-            meta[NODES] -= 1
-        remove(pairs, slot)
-        meta[PAIRS] -= 1
+        slot = find(pairs, pair_key(node, subject))
+        if pairs[slot, 0] != 0 and pairs[slot, 1] >> 5 == time:
+            at = find(nodes, node)
+            nodes[at, 1] -= 1 + _FAKES if pairs[slot, 1] & _FAKE else 1
+            if nodes[at, 1] & _COUNT == 0:
+                remove(nodes, at)
+                meta[NODES] -= 1
+            remove(pairs, slot)
+            meta[PAIRS] -= 1
 
 
-@kernel
-def expire(limit, ring, heap, pairs, nodes, meta):
-    """Everything before ``limit`` leaves: globally, not only what is touched."""
-    mask = ring.shape[0] - 1
-    while meta[HEAD] < meta[TAIL] and ring[meta[HEAD] & mask, 0] < limit:
-        drop(pairs, nodes, meta, ring[meta[HEAD] & mask])
-        meta[HEAD] += 1
-    while meta[HEAP] > 0 and heap[0, 0] < limit:
-        drop(pairs, nodes, meta, heap[0])
-        meta[HEAP] -= 1
-        _sink(heap, meta[HEAP])
+@bare
+def _copy(rows, source, target):
+    for column in range(rows.shape[1]):
+        rows[target, column] = rows[source, column]
 
 
-@kernel
+@bare
 def _sink(heap, size):
     """The last row takes the place of the first and sinks."""
     at = 0
@@ -149,102 +149,207 @@ def _sink(heap, size):
             child += 1
         if heap[child, 0] >= time:
             break
-        heap[at, :] = heap[child, :]
+        _copy(heap, child, at)
         at = child
-    heap[at, :] = heap[size, :]
+    _copy(heap, size, at)
 
 
-@kernel
-def _raise(heap, size, time, subject, chain):
+@bare
+def expire_late(limit, heap, pairs, nodes, meta):
+    """Late rows whose time is over leave."""
+    while meta[HEAP] > 0 and heap[0, 0] < limit:
+        drop(pairs, nodes, meta, heap, 0)
+        meta[HEAP] -= 1
+        _sink(heap, meta[HEAP])
+
+
+@bare
+def expire(limit, ring, pairs, nodes, meta):
+    """Everything before ``limit`` leaves the ring: globally, not only what is touched.
+
+    This and :func:`show` are the two loops that every event pays for. They spell out ``find`` and ``remove``, because
+    a call that hands arrays on costs more than the probe it makes.
+    """
+    ring_mask, pair_mask, node_mask = ring.shape[0] - 1, pairs.shape[0] - 1, nodes.shape[0] - 1
+    head, tail = meta[HEAD], meta[TAIL]
+    gone_pairs, gone_nodes = 0, 0
+    while head < tail and ring[head & ring_mask, 0] < limit:
+        row = head & ring_mask
+        time, subject = ring[row, 0], ring[row, 1]
+        head += 1
+        for level in range(2, ring.shape[1]):
+            node = ring[row, level]
+            if node == 0:
+                break
+            key = pair_key(node, subject)
+            slot = key & pair_mask
+            while pairs[slot, 0] != key and pairs[slot, 0] != 0:
+                slot = (slot + 1) & pair_mask
+            if pairs[slot, 0] == 0 or pairs[slot, 1] >> 5 != time:
+                continue
+            at = node & node_mask
+            while nodes[at, 0] != node:
+                at = (at + 1) & node_mask
+            nodes[at, 1] -= 1 + _FAKES if pairs[slot, 1] & _FAKE else 1
+            if nodes[at, 1] & _COUNT == 0:
+                gone_nodes += 1
+                behind = (at + 1) & node_mask
+                other = nodes[behind, 0]
+                while other != 0:
+                    if ((behind - other) & node_mask) >= ((behind - at) & node_mask):
+                        nodes[at, 0], nodes[at, 1] = other, nodes[behind, 1]
+                        at = behind
+                    behind = (behind + 1) & node_mask
+                    other = nodes[behind, 0]
+                nodes[at, 0] = 0
+            gone_pairs += 1
+            behind = (slot + 1) & pair_mask
+            other = pairs[behind, 0]
+            while other != 0:
+                if ((behind - other) & pair_mask) >= ((behind - slot) & pair_mask):
+                    pairs[slot, 0], pairs[slot, 1] = other, pairs[behind, 1]
+                    slot = behind
+                behind = (behind + 1) & pair_mask
+                other = pairs[behind, 0]
+            pairs[slot, 0] = 0
+    meta[HEAD] = head
+    meta[PAIRS] -= gone_pairs
+    meta[NODES] -= gone_nodes
+
+
+@bare
+def show(time, subject, chains, row, pairs, nodes, meta, counts, i):
+    """A person shows a value: count them at every level. Returns (slot of the most specific pair, who moved)."""
+    pair_mask, node_mask = pairs.shape[0] - 1, nodes.shape[0] - 1
+    new_pairs, new_nodes = 0, 0
+    moved = False
+    leaf = 0
+    for level in range(chains.shape[1]):
+        node = chains[row, level]
+        if node == 0:
+            break
+        key = pair_key(node, subject)
+        slot = key & pair_mask
+        while pairs[slot, 0] != key and pairs[slot, 0] != 0:
+            slot = (slot + 1) & pair_mask
+        at = node & node_mask
+        while nodes[at, 0] != node and nodes[at, 0] != 0:
+            at = (at + 1) & node_mask
+        if pairs[slot, 0] == 0:
+            new_pairs += 1
+            pairs[slot, 0], pairs[slot, 1] = key, time << 5
+            if nodes[at, 0] == 0:
+                new_nodes += 1
+                nodes[at, 0], nodes[at, 1] = node, 0
+            nodes[at, 1] += 1
+            moved = True
+        else:
+            word = pairs[slot, 1]
+            if word & _FAKE:  # the real person came after all
+                word &= ~_FAKE
+                nodes[at, 1] -= _FAKES
+            if time > word >> 5:  # a late event never rewinds anyone
+                word = (time << 5) | (word & 31)
+                moved = True
+            pairs[slot, 1] = word
+        counts[i, level] = nodes[at, 1] & _COUNT
+        if level == 0:
+            leaf = slot
+    meta[PAIRS] += new_pairs
+    meta[NODES] += new_nodes
+    return leaf, moved
+
+
+@bare
+def _raise(heap, size, time, subject, chains, row, first):
     """A new row rises to its place."""
     at = size
     while at > 0 and heap[(at - 1) // 2, 0] > time:
-        heap[at, :] = heap[(at - 1) // 2, :]
+        _copy(heap, (at - 1) // 2, at)
         at = (at - 1) // 2
-    _write(heap[at], time, subject, chain)
+    write(heap, at, time, subject, chains, row, first, chains.shape[1] - first)
 
 
-@kernel(inline="always")
-def _write(row, time, subject, chain):
-    row[0], row[1] = time, subject
-    for level in range(chain.size):
-        row[2 + level] = chain[level]
-    for level in range(2 + chain.size, row.size):
-        row[level] = 0
+@bare
+def write(rows, at, time, subject, chains, row, first, width):
+    """Write the row of an event; its chain stands in ``chains[row]`` from column ``first`` on."""
+    rows[at, 0] = time
+    rows[at, 1] = subject
+    for level in range(width):
+        rows[at, 2 + level] = chains[row, first + level]
+    for level in range(2 + width, rows.shape[1]):
+        rows[at, level] = 0
 
 
-@kernel
-def remember(ring, heap, meta, time, subject, chain, on_time):
-    """Keep an event until its time is over."""
-    if on_time:
-        _write(ring[meta[TAIL] & (ring.shape[0] - 1)], time, subject, chain)
-        meta[TAIL] += 1
-    else:
-        _raise(heap, meta[HEAP], time, subject, chain)
-        meta[HEAP] += 1
+@bare
+def remember_late(heap, meta, time, subject, chains, row, first):
+    """Keep a late event until its time is over."""
+    _raise(heap, meta[HEAP], time, subject, chains, row, first)
+    meta[HEAP] += 1
 
 
-@kernel
-def wait_for(wait, meta, time, subject, chain):
+@bare
+def wait_for(wait, meta, time, subject, chains, row):
     """Keep an event of an unconfirmed future; the oldest gives way."""
-    row = wait[meta[NEXT]]
-    if row[1] == 0:
+    at = meta[NEXT]
+    if wait[at, 1] == 0:
         meta[WAITING] += 1
-    _write(row, time, subject, chain)
-    meta[NEXT] = (meta[NEXT] + 1) % WAIT
+    write(wait, at, time, subject, chains, row, 0, chains.shape[1])
+    meta[NEXT] = (at + 1) % WAIT
 
 
-@kernel
-def absorb(wait, ring, heap, pairs, nodes, meta, now, limit):
+@bare
+def absorb(wait, heap, pairs, nodes, meta, now, limit):
     """What waited and is no longer ahead counts from now on."""
     for i in range(WAIT):
-        row = wait[i]
-        if row[1] == 0 or row[0] > now:
+        time, subject = wait[i, 0], wait[i, 1]
+        if subject == 0 or time > now:
             continue
-        if row[0] >= limit and meta[PAIRS] + row.size - 2 <= meta[CEILING]:
+        if time >= limit and meta[PAIRS] + wait.shape[1] - 2 <= meta[CEILING]:
             moved = False
-            for level in range(2, row.size):
-                if row[level] != 0:
-                    moved |= add(pairs, nodes, meta, row[level], row[1], row[0], False)[2]
+            for level in range(2, wait.shape[1]):
+                if wait[i, level] != 0:
+                    moved |= add(pairs, nodes, meta, wait[i, level], subject, time, False)[2]
             if moved:
-                remember(ring, heap, meta, row[0], row[1], row[2:], False)
-        row[1] = 0
+                remember_late(heap, meta, time, subject, wait, i, 2)
+        wait[i, 1] = 0
         meta[WAITING] -= 1
 
 
-@kernel
-def certain(ring, heap, pairs, meta, time, subject, chain, counts):
+@bare
+def certain(ring, heap, pairs, meta, time, subject, chains, row, counts, i):
     """For a late event: take from the counts whoever was last seen after it. False if that is too far to look.
 
     What is left were seen between the window's start and the event's time: never more than the truth.
     """
     mask = ring.shape[0] - 1
     left = STEPS - meta[HEAP]
-    for i in range(meta[HEAP] if left > 0 else 0):
-        _newer(heap[i], pairs, time, subject, chain, counts)
+    for j in range(meta[HEAP] if left > 0 else 0):
+        _newer(heap, j, pairs, time, subject, chains, row, counts, i)
     at = meta[TAIL] - 1
     while at >= meta[HEAD] and ring[at & mask, 0] > time:
         if left <= 0:
             return False
-        _newer(ring[at & mask], pairs, time, subject, chain, counts)
+        _newer(ring, at & mask, pairs, time, subject, chains, row, counts, i)
         at -= 1
         left -= 1
     return left > 0
 
 
-@kernel
-def _newer(row, pairs, time, subject, chain, counts):
-    if row[0] <= time or row[1] == subject:
+@bare
+def _newer(rows, j, pairs, time, subject, chains, row, counts, i):
+    if rows[j, 0] <= time or rows[j, 1] == subject:
         return
-    for level in range(chain.size):
-        for other in range(2, row.size):
-            if chain[level] != 0 and row[other] == chain[level]:
-                slot = find(pairs, pair_key(chain[level], row[1]))
-                if pairs[slot, 0] != 0 and pairs[slot, 1] >> 5 == row[0]:
-                    counts[level] -= 1
+    for level in range(chains.shape[1]):
+        node = chains[row, level]
+        for other in range(2, rows.shape[1]):
+            if node != 0 and rows[j, other] == node:
+                slot = find(pairs, pair_key(node, rows[j, 1]))
+                if pairs[slot, 0] != 0 and pairs[slot, 1] >> 5 == rows[j, 0]:
+                    counts[i, level] -= 1
 
 
-@kernel
+@bare
 def rehash(old, new):
     """Move a table's entries into another, empty one."""
     for i in range(old.shape[0]):

@@ -8,7 +8,7 @@ The root ``*`` says nothing and is never counted: there the event is withheld.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -73,6 +73,20 @@ class Coder:
             coded = self._any(codes, values.gather(first))
         return coded
 
+    def one(self, value: Any) -> tuple[list[int], list[str]]:
+        """Chain and labels of a single value; both empty if it is unusable. The same as :meth:`code`, for one."""
+        quick = self.hierarchy is None or isinstance(self.hierarchy, (Path, Suppress))
+        if not quick or not isinstance(value, str):
+            coded = self.code(pl.Series([value], strict=False))
+            if coded.codes[0] < 0:
+                return [], []
+            chain = [p for p in coded.chains[0].tolist() if p]
+            return chain, [coded.text(np.array([at], np.int8))[0] for at in range(len(chain))]
+        if not 0 < len(value.encode()) <= self.longest:
+            return [], []
+        labels = _prefixes(self.hierarchy, value) if isinstance(self.hierarchy, Path) else [value]
+        return [self._printer.one(label) for label in labels], labels
+
     def _path(self, path: Path, codes: NDArray[np.int32], few: Bytes, texts: pl.Series) -> Coded:
         separator = np.frombuffer(path.separator.encode(), np.uint8)
         while True:
@@ -135,6 +149,16 @@ class Coder:
             return [pl.Series([""] * len(values), dtype=pl.String)], known
         below = range(min(max(levels.depth - 1, 1), WIDEST))
         return [levels.labels(level).gather(levels.codes[at, level]) for level in below], known
+
+
+def _prefixes(path: Path, value: str) -> list[str]:
+    """What is left of a path, step by step; the twin of the kernel ``path_cuts``."""
+    steps = value.split(path.separator)
+    counts = list(range(min(len(steps), path.depth or len(steps)), 0, -1))
+    if len(counts) > WIDEST:
+        counts = [counts[0], *counts[1 - WIDEST :]]
+    kept = [path.separator.join(steps[-n:] if path.reverse else steps[:n]) for n in counts]
+    return [label for label in kept if label]
 
 
 def _plain(texts: pl.Series, levels: Levels8) -> pl.Series:

@@ -65,7 +65,6 @@ class ZEngine:
             options[words.PERIOD] = max(duration(spec.threshold.period), 1)
         self.windows = {name: SlidingWindow(spec.ceiling // len(columns), options) for name in columns}
         self.totals = np.zeros((len(columns), 32), np.int64)  # per column: reasons 0..15, then released levels
-        self.events = 0
         self.fakes = 0
         self.tuner: Tuner | None = (
             spec.tune.start(promise.z, 64 if spec.generalize else 1) if spec.tune is not None else None
@@ -110,7 +109,7 @@ class ZEngine:
             )
             at = to
         decided = out[0] if len(out) == 1 else {name: _joined([o[name] for o in out]) for name in columns}
-        self._count(n, decided)
+        self._count(decided)
         return decided
 
     def _cut(self, nows: Ints, at: int) -> tuple[int, int]:
@@ -136,8 +135,7 @@ class ZEngine:
     def _mosts(self, zs: Ints) -> Ints:
         return np.zeros(len(zs), np.int64) if self.spec.noise is None else self.spec.noise.mosts(zs)
 
-    def _count(self, n: int, decided: Mapping[str, Decided]) -> None:
-        self.events += n
+    def _count(self, decided: Mapping[str, Decided]) -> None:
         for row, one in enumerate(decided.values()):
             self.totals[row, :16] += np.bincount(one.reasons[one.levels < 0], minlength=16)
             self.totals[row, 16:] += np.bincount(one.levels[one.levels >= 0], minlength=16)
@@ -148,7 +146,7 @@ class ZEngine:
         """Totals over all quasi columns: events, released, withheld, each level, each reason."""
         total = self.totals.sum(axis=0)
         out = {
-            "events": self.events,
+            "events": int(self.totals[0].sum()),
             "released": int(total[16:].sum()),
             "withheld": int(total[1:16].sum()),
             "fakes": self.fakes,
@@ -183,8 +181,7 @@ class ZEngine:
                 self._mark(),
                 self.clock.tobytes(),
                 {name: w.state() for name, w in self.windows.items()},
-                {"events": self.events, "fakes": self.fakes}
-                | {f"{i}": int(v) for i, v in enumerate(self.totals.ravel())},
+                {"fakes": self.fakes} | {f"{i}": int(v) for i, v in enumerate(self.totals.ravel())},
                 self.tuner.state() if self.tuner is not None else None,
                 extra,
             )
@@ -206,7 +203,7 @@ class ZEngine:
         for name, state in held.windows.items():
             if name in self.windows:
                 self.windows[name].restore(state)
-        self.events, self.fakes = held.counters.get("events", 0), held.counters.get("fakes", 0)
+        self.fakes = held.counters.get("fakes", 0)
         flat = [held.counters.get(f"{i}", 0) for i in range(self.totals.size)]
         self.totals = np.array(flat, np.int64).reshape(self.totals.shape)
         if self.tuner is not None and held.tuner is not None:

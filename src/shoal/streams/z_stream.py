@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from shoal.core.errors import UsageError
 from shoal.core.events import Duration, Unit, duration, micros, scale
 from shoal.core.hierarchy import HIERARCHIES, Hierarchy
+from shoal.kernels.address import handle_of
 from shoal.kernels.z_decide import decide_next
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.streams.base import Reason
@@ -67,41 +68,33 @@ class ZStream:
         self._z = promise.z
         self._simple = self.engine.simple
         self._people: dict[Any, int] = {}
-        self._values: dict[Any, tuple[NDArray[np.int64], Any]] = {}
-        self._counts = np.zeros(1, np.int32)
+        self._values: dict[Any, tuple[int, list[str]]] = {}
+        self._chains = np.zeros((KNOWN, 1), np.int64)
         if snapshot is not None:
             extra = self.engine.restore(snapshot)
             if self._faces is not None and extra:
                 self._faces.open(extra)
+        self._handle = self._handed()
 
     def push(self, time: Any, subject: Any, value: Any) -> str | None:
         """Decide one event: the released value, or None if it is withheld."""
-        if not self._simple:
-            return self.push_many([time], [subject], [value]).values[0]
         person = self._people.get(subject)
         if person is None:
             person = self._person(subject)
         known = self._values.get(value)
         if known is None:
             known = self._value(value)
-        chain, labels = known
-        window = self._window
-        if labels is None:
-            pushed = self.push_many([time], [subject], [value])  # an unusable value still moves the clock
-            return pushed.values[0]
-        level, reason = decide_next(
-            self.engine.clock, self._scale(time), person, chain, self._span, self._z,
-            window.ring, window.heap, window.pairs, window.nodes, window.wait, window.meta, self._counts,
-        )  # fmt: skip
-        if level == -2:
-            window.grow(reason)
+        row, labels = known
+        if row < 0 or not self._simple:  # what needs more than a look goes through the other door
+            return cast("str | None", self.push_many([time], [subject], [value]).values[0])
+        level = decide_next(self._handle, self._scale(time), person, row)
+        if level >= 0:
+            return cast(str, labels[level])
+        if level <= -100:
+            self._window.grow(-100 - level)
+            self._handle = self._handed()
             return self.push(time, subject, value)
-        engine = self.engine
-        engine.events += 1
-        engine.totals[0, reason if level < 0 else 16 + level] += 1
-        if level < 0:
-            return None
-        return labels[level]
+        return None
 
     def push_many(self, times: Any, subjects: Any, values: Any) -> Pushed:
         """Decide columns of events (lists, arrays, polars or anything polars reads), in order."""
@@ -112,6 +105,7 @@ class ZStream:
         people = self._printer.column(names if names.dtype == pl.String else names.cast(pl.String))
         coded = self._coder.code(texts)
         decided = self.engine.decide(when, people, {"value": (coded.codes, coded.chains)})["value"]
+        self._handle = self._handed()
         fakes: list[tuple[int, Any, str]] = []
         if self._faces is not None:
             self._faces.remember(people.tolist(), names.to_list())
@@ -152,21 +146,35 @@ class ZStream:
         self._people[subject] = person
         return person
 
-    def _value(self, value: Any) -> tuple[NDArray[np.int64], Any]:
-        coded = self._coder.code(_series([value]))
-        if coded.codes[0] < 0:
-            return np.zeros(1, np.int64), None
-        chain = coded.chains[0]
-        self._window.widen(len(chain))
-        if len(chain) > len(self._counts):
-            self._counts = np.zeros(len(chain), np.int32)
-            self._values.clear()
-        chain = np.concatenate([chain, np.zeros(len(self._counts) - len(chain), np.int64)])
-        labels = tuple(coded.text(np.array([at], np.int8))[0] for at in range(int((chain != 0).sum())))
+    def _value(self, value: Any) -> tuple[int, list[str]]:
+        chain, labels = self._coder.one(value)
+        if not chain:
+            return -1, []
         if len(self._values) >= KNOWN:
             self._values.clear()
-        self._values[value] = (chain, labels)
-        return chain, labels
+        if len(chain) > self._chains.shape[1]:
+            self._window.widen(len(chain))
+            self._chains = np.pad(self._chains, ((0, 0), (0, len(chain) - self._chains.shape[1])))
+            self._handle = self._handed()
+        row = len(self._values)
+        self._chains[row] = 0
+        self._chains[row, : len(chain)] = chain
+        self._values[value] = (row, labels)
+        return row, labels
+
+    def _handed(self) -> NDArray[np.int64]:
+        """The addresses of the state for the one-by-one door: made anew whenever an array was."""
+        self._counts = np.zeros((1, self._chains.shape[1]), np.int64)
+        self._fixed = np.array([self._span, self._z], np.int64)
+        arrays = [
+            *self._window.arrays,
+            self.engine.clock,
+            self._chains,
+            self._counts,
+            self.engine.totals[0],
+            self._fixed,
+        ]
+        return handle_of(arrays)
 
 
 def _series(values: Any) -> pl.Series:
