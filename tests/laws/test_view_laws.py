@@ -19,6 +19,7 @@ from shoal.masks import MASKS
 from shoal.masks.chain import Chain
 from shoal.policy.columns import ColumnView
 from shoal.policy.paths import matching, steps, tree
+from shoal.policy.record_writer import record_type
 from shoal.policy.records import RecordViews
 from shoal.policy.views import RoleView
 from shoal.policy.windowed import frame_of, plain
