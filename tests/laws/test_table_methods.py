@@ -73,9 +73,12 @@ def schema(names: list[str], *, people: bool) -> Schema:
     return Schema(columns | ({"who": Column("subject")} if people else {}))
 
 
+listed = pytest.mark.parametrize("name", TABLE_METHODS.names())
+
+
 def every_method(examples: int):
     def mark(test):
-        return settings(max_examples=examples)(pytest.mark.parametrize("name", TABLE_METHODS.names())(test))
+        return settings(max_examples=examples)(listed(test))
 
     return mark
 
@@ -85,7 +88,8 @@ def release(frame: pl.DataFrame, described: Schema, promises: list[Promise], met
     try:
         return anonymize(frame, schema=described, promises=promises, method=method)
     except PromiseError as error:
-        assert error.where != "verify", str(error)
+        if error.where == "verify":
+            raise
         assume(False)
 
 
@@ -152,9 +156,8 @@ def test_weights_are_allowed_and_keep_the_promise(name, frame, weight):
     release(frame, Schema(columns), [KAnonymity(3)], name)
 
 
-@every_method(1)
-@given(st.just(None))
-def test_bad_limits_are_refused(name, _):
+@listed
+def test_bad_limits_are_refused(name):
     kind = TABLE_METHODS.get(name)
     if "suppress" in {f.name for f in msgspec.structs.fields(kind)}:
         for share in (-0.1, 1.5, float("nan")):
@@ -162,33 +165,29 @@ def test_bad_limits_are_refused(name, _):
                 kind(suppress=share)
 
 
-@every_method(1)
-@given(st.just(None))
-def test_too_few_people_is_an_error_that_says_how_near(name, _):
+@listed
+def test_too_few_people_is_an_error_that_says_how_near(name):
     frame = pl.DataFrame({"age": [1, 2, 3]})
     with pytest.raises(PromiseError, match="asked 4, the whole table as one group reaches 3"):
         anonymize(frame, quasi={"age": Range()}, k=4, method=name)
 
 
-@every_method(1)
-@given(st.just(None))
-def test_an_empty_table_cannot_keep_a_promise(name, _):
+@listed
+def test_an_empty_table_cannot_keep_a_promise(name):
     with pytest.raises(PromiseError, match="cannot be reached"):
         anonymize(pl.DataFrame({"age": pl.Series([], dtype=pl.Int64)}), quasi={"age": Range()}, k=2, method=name)
 
 
-@every_method(1)
-@given(st.just(None))
-def test_constant_columns_lose_nothing(name, _):
+@listed
+def test_constant_columns_lose_nothing(name):
     frame = pl.DataFrame({"age": [7] * 6, "sex": ["F"] * 6, "zip": ["101"] * 6})
     out = anonymize(frame, quasi={"age": Range(), "sex": Suppress(), "zip": Prefix(3)}, k=3, method=name)
     assert out.data.rows() == [("7", "F", "101")] * 6
     assert out.report.loss.gcp == 0
 
 
-@every_method(1)
-@given(st.just(None))
-def test_nan_is_a_missing_value(name, _):
+@listed
+def test_nan_is_a_missing_value(name):
     frame = pl.DataFrame({"x": [1.0, float("nan"), 2.0, float("nan"), 1.5, 1.25]})
     out = anonymize(frame, quasi={"x": Range()}, k=2, method=name)
     assert out.report.verified

@@ -19,7 +19,7 @@ from shoal.kernels.forest import build, decompose, plant
 from shoal.kernels.neighbours import edge_cost, nearest_outside, pair_costs
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.rules import compile_rules
-from shoal.tables.forest import Forest, crowd_of, oversized
+from shoal.tables.forest import Forest, crowd_of, largest, oversized
 
 CODES = st.tuples(st.integers(0, 9), st.sampled_from(["aa", "ab", "ba", "bb", "cc"]), st.sampled_from("xyz"))
 WEIGHTS = st.sampled_from([{}, {"n": 2.5}, {"s": 0.25, "p": 3.0}])
@@ -89,8 +89,8 @@ def test_the_forest_grows_by_the_cheapest_edge_out_of_a_small_component(rows, we
 
 @settings(max_examples=60)
 @given(parents=st.lists(st.integers(0, 10**6), min_size=1, max_size=45), k=st.integers(2, 8))
-def test_components_are_cut_until_none_is_oversized(parents, k):
-    """Random trees: every part has k real rows, lies within one tree, and is small unless no cut exists."""
+def test_components_are_cut_while_they_can_be(parents, k):
+    """Random trees: every part has k real rows, and none is larger than proven."""
     n = len(parents) + 1
     if n < k:
         return
@@ -101,7 +101,7 @@ def test_components_are_cut_until_none_is_oversized(parents, k):
     sizes = np.bincount(labels, minlength=groups)
     assert sizes.sum() == n
     assert sizes.min() >= k
-    assert sizes.max() <= oversized(k)
+    assert sizes.max() <= largest(k)
 
 
 def partitions(rows: tuple[int, ...], k: int):

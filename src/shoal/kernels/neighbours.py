@@ -18,7 +18,8 @@ class Crowd(NamedTuple):
     """Distinct tuples in sorted order, and the rows behind each."""
 
     tuples: np.ndarray  # int32[u, m], sorted; the columns most expensive to mismatch come first
-    skip: np.ndarray  # int32[u, m]: the next tuple that differs in the first columns up to this one
+    first_alike: np.ndarray  # int32[u, m]: the first tuple that agrees in the columns up to this one
+    after_alike: np.ndarray  # int32[u, m]: the next one that does not
     first: np.ndarray  # int64[u + 1]: rows of tuple t are members[first[t]:first[t + 1]]
     members: np.ndarray  # int32[n]
     of_row: np.ndarray  # int32[n]: the tuple of each row
@@ -62,16 +63,20 @@ def edge_cost(shape, one, other):
 
 
 @kernel
-def prefix_skip(tuples):
-    """For each tuple and column: where the next tuple stands that differs in one of the columns up to this one."""
+def alike_runs(tuples):
+    """For each tuple and column: where the run of tuples that agree in the columns up to this one begins and ends."""
     u, m = tuples.shape
-    skip = np.full((u, m), u, np.int32)
-    for i in range(u - 2, -1, -1):
+    first = np.zeros((u, m), np.int32)
+    after = np.full((u, m), u, np.int32)
+    for i in range(1, u):
         same = True
         for d in range(m):
-            same = same and tuples[i, d] == tuples[i + 1, d]
-            skip[i, d] = skip[i + 1, d] if same else i + 1
-    return skip
+            same = same and tuples[i, d] == tuples[i - 1, d]
+            first[i, d] = first[i - 1, d] if same else i
+    for i in range(u - 2, -1, -1):
+        for d in range(m):
+            after[i, d] = after[i + 1, d] if first[i + 1, d] < i + 1 else i + 1
+    return first, after
 
 
 @kernel
@@ -95,48 +100,55 @@ def _outside(crowd, component, t, own):
 def nearest_outside(crowd, shape, start, cost, component, row):
     """The nearest row in another component than ``row``'s, and the distance; (-1, inf) if there is none.
 
-    Ties go to an equal tuple, then to the tuples beside it, then to the first in order.
+    Column by column, values are visited outwards from the row's own: nodes are runs of codes, so a value farther away
+    in the order is never nearer, and a side is left as soon as it cannot win. Ties go to what is visited first.
     """
     u, m = crowd.tuples.shape
     own = component[row]
-    here = crowd.of_row[row]
-    mine = crowd.tuples[here]
-    found = _outside(crowd, component, here, own)
-    if found >= 0:
-        return found, 0.0
-    best = np.inf
-    # a good first bound: the tuples beside this one in the order
-    for side in (-1, 1):
-        t = here + side
-        while 0 <= t < u and abs(t - here) <= 8:
-            distance = 0.0
-            for d in range(m):
-                distance += _part(shape, start, cost, crowd.column[d], mine[d], crowd.tuples[t, d])
-            if distance < best:
-                other = _outside(crowd, component, t, own)
-                if other >= 0:
-                    best, found = distance, other
-            t += side
+    mine = crowd.tuples[crowd.of_row[row]]
+    found, best = -1, np.inf
+    low, high = np.empty(m, np.int64), np.empty(m, np.int64)  # the run under search at each depth
+    left, right = np.empty(m, np.int64), np.empty(m, np.int64)  # what of it has been visited
     bound = np.zeros(m + 1)
-    end = np.empty(m + 1, np.int64)
-    end[0] = u
+    low[0], high[0] = 0, u
+    left[0] = right[0] = _place(crowd.tuples, 0, 0, u, mine[0])
     d = 0
-    at = 0
-    while True:
-        if at >= end[d]:
-            if d == 0:
-                return found, best
+    while d >= 0:
+        column = crowd.column[d]
+        to_right, to_left = np.inf, np.inf
+        if right[d] < high[d]:
+            to_right = bound[d] + _part(shape, start, cost, column, mine[d], crowd.tuples[right[d], d])
+        if left[d] > low[d]:
+            to_left = bound[d] + _part(shape, start, cost, column, mine[d], crowd.tuples[left[d] - 1, d])
+        reached = min(to_right, to_left)
+        if reached >= best:
             d -= 1
             continue
-        reached = bound[d] + _part(shape, start, cost, crowd.column[d], mine[d], crowd.tuples[at, d])
-        if reached >= best:
-            at = crowd.skip[at, d]
-        elif d < m - 1:
-            end[d + 1] = crowd.skip[at, d]
-            bound[d + 1] = reached
-            d += 1
+        if to_right <= to_left:
+            first, after = right[d], crowd.after_alike[right[d], d]
+            right[d] = after
         else:
-            other = _outside(crowd, component, at, own)
+            first, after = crowd.first_alike[left[d] - 1, d], left[d]
+            left[d] = first
+        if d < m - 1:
+            d += 1
+            bound[d] = reached
+            low[d], high[d] = first, after
+            left[d] = right[d] = _place(crowd.tuples, d, first, after, mine[d])
+        else:
+            other = _outside(crowd, component, first, own)
             if other >= 0:
                 best, found = reached, other
-            at += 1
+    return found, best
+
+
+@kernel
+def _place(tuples, d, low, high, code):
+    """The first tuple from ``low`` on whose column d is at least ``code``: there the columns before it agree."""
+    while low < high:
+        middle = (low + high) // 2
+        if tuples[middle, d] < code:
+            low = middle + 1
+        else:
+            high = middle
+    return low

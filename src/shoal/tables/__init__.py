@@ -11,6 +11,7 @@ TABLE_METHODS: Family[TableMethod] = Family(
         "forest": "forest:Forest",
         "lattice": "lattice:Lattice",
         "microaggregation": "microaggregation:Microaggregation",
+        "local": "local:Local",
         "mondrian": "mondrian:Mondrian",
         "topdown": "topdown:TopDown",
     },

@@ -28,8 +28,10 @@ class Forest(TableMethod, frozen=True, tag="forest"):
     highest level, times the column's weight. Every component that does not keep the promises grows by the cheapest
     edge out of it; then components of more than max(2k-1, 3k-5) rows are cut in two (cuts A to D with Steiner
     vertices). For k alone the cost is at most max(2k-1, 3k-5) times the optimum. The original breaks k where a
-    Steiner vertex is moved by a cut; here the real rows of both parts are counted before a cut is made. For l and t
-    a component grows until it keeps them, and is cut only where both parts do: the bound is not proven then.
+    Steiner vertex is moved by a cut; here the real rows of both parts are counted before a cut is made, and another
+    cut is sought. Around a Steiner vertex with branches of k-1 rows there may be none: such a component stays, with
+    at most 3k-3 rows. For l and t a component grows until it keeps them, and is cut only where both parts do: the
+    bound is not proven then.
     ``improve`` spends that many steps of the second phase of `local` on the groups, which leaves the bound and lowers
     the loss. ``suppress`` is the share of rows that may be suppressed where a group breaks l or t.
 
@@ -85,9 +87,18 @@ def oversized(k: int) -> int:
     return max(2 * k - 1, 3 * k - 5)
 
 
+def largest(k: int) -> int:
+    """The most rows of a group, for k alone.
+
+    Where no cut is left all branches of some Steiner vertex have at most k-1 rows. Taking branches until k rows are
+    reached takes at most 2k-2, and leaves fewer than k: 3k-3 in all.
+    """
+    return max(2 * k - 1, 3 * k - 3)
+
+
 def crowd_of(table: Table) -> Crowd:
     """The distinct rows, sorted for the neighbour search: columns that are dear to mismatch come first."""
-    from shoal.kernels.neighbours import Crowd, edge_part, prefix_skip
+    from shoal.kernels.neighbours import Crowd, alike_runs, edge_part
 
     shape = table.shape()
     n = table.size
@@ -106,4 +117,4 @@ def crowd_of(table: Table) -> Crowd:
     of_row = np.empty(n, np.int32)
     of_row[members] = np.cumsum(change) - 1
     tuples = np.ascontiguousarray(ordered[change])
-    return Crowd(tuples, prefix_skip(tuples), first, members, of_row, column)
+    return Crowd(tuples, *alike_runs(tuples), first, members, of_row, column)

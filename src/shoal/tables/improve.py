@@ -1,0 +1,174 @@
+"""Phase 2 of `local`, for the groups of any method: destroy and rebuild neighbouring groups while the loss falls."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.core.table import Table
+from shoal.kernels import local_rebuild as kernels
+from shoal.kernels.boxes import group_boxes
+from shoal.kernels.local_hooks import grows, only_counts_rows
+from shoal.kernels.local_index import Index, cell_keys, fill_index
+from shoal.kernels.local_pairs import Pairs, make_pairs
+from shoal.kernels.promises import Rules
+from shoal.tables.base import Progress, silent
+
+Labels = NDArray[np.int32]
+Codes = NDArray[np.int32]
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+WINDOW = 1 << 15  # rows of the largest part that is worked on at once
+SMALL = 4096  # a table of fewer rows is one part
+THREADS = 2  # parts per round: fixed, so that the number of cores changes the time and not the release
+
+
+def improve(
+    table: Table, rules: Rules, labels: Labels, steps: int, seed: int = 0, *, progress: Progress = silent
+) -> Labels:
+    """Labels with a loss at most that of ``labels``, after ``steps`` steps; suppressed rows (-1) stay suppressed.
+
+    The groups given must keep the promises of ``rules``; those returned do. Costs O(steps x k² x columns), and
+    O(rows) per round of some thousand steps. The same seed gives the same labels on every machine.
+    """
+    view = ordered(table)
+    return Improver(view.matrix, make_pairs(view.shape()), rules, labels, seed).run(steps, progress)
+
+
+def ordered(table: Table) -> Table:
+    """The same table with the columns whose mismatch costs most first, hulls last: searches end early."""
+    first = []
+    for j, levels in enumerate(table.levels):
+        at = min(1, levels.depth - 1)
+        loss = 0.0
+        if levels.numbers is None and table.size:
+            loss = float(levels.costs(at)[levels.codes[table.matrix[:, j], at]].mean() * table.weights[j])
+        first.append((levels.numbers is not None, -loss, j))
+    by = [j for *_, j in sorted(first)]
+    return replace(
+        table,
+        names=tuple(table.names[j] for j in by),
+        matrix=np.ascontiguousarray(table.matrix[:, by]),
+        levels=tuple(table.levels[j] for j in by),
+        weights=table.weights[by],
+    )
+
+
+class Improver:
+    """Groups under improvement; :attr:`labels` always keeps the promises."""
+
+    def __init__(self, matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels, seed: int) -> None:
+        self.matrix = matrix
+        self.pairs = pairs
+        self.rules = rules
+        self.labels = dense(labels)
+        self.seed = seed
+        self.round = 0
+        self.plain, self.growing = bool(only_counts_rows(rules)), bool(grows(rules))
+        cells = max(1.0, len(matrix) * float(pairs.shape.weight.sum()))
+        self.share = 1 / cells  # of the loss, per row and cost
+        self.loss = self._loss()
+
+    def run(self, steps: int, progress: Progress = silent) -> Labels:
+        """Spend ``steps`` steps."""
+        spent = 0
+        with ThreadPoolExecutor(THREADS) as pool:
+            while spent < steps and (self.labels >= 0).any():
+                self.round += 1
+                parts = self._parts()
+                budget = max(1, -(-(steps - spent) // len(parts)))
+                share = [min(budget, max(100, len(rows) // 12)) for rows in parts]
+                seeds = draws(self.seed, 2 * self.round, len(parts))
+                self._settle(parts, list(pool.map(self._work, parts, share, seeds)))
+                spent += sum(share)
+                progress(min(1.0, spent / steps), f"loss {100 * self.loss * self.share:.3f} %")
+        return self.labels
+
+    def _parts(self) -> list[NDArray[np.int64]]:
+        """The rows of whole groups that lie near each other: one part per thread, another cut each time."""
+        count = int(self.labels.max()) + 1
+        size = np.bincount(self.labels[self.labels >= 0], minlength=count)
+        total = int(size.sum())
+        if total <= SMALL:
+            return [np.flatnonzero(self.labels >= 0)]
+        low, high = group_boxes(self.matrix, self.labels, count)
+        columns = np.argsort(draws(self.seed, 2 * self.round + 1, self.matrix.shape[1]))[:3]
+        order = np.lexsort([low[:, j] + high[:, j] for j in columns[::-1]])
+        windows = max(THREADS, -(-total // WINDOW))
+        before = np.empty(count, np.int64)
+        before[order] = np.cumsum(size[order]) - size[order]
+        window = before * windows // total
+        chosen = np.argsort(draws(self.seed, 2 * self.round, windows + THREADS)[THREADS:])[:THREADS]
+        mine = window[self.labels]
+        return [rows for w in chosen if len(rows := np.flatnonzero((mine == w) & (self.labels >= 0)))]
+
+    def _work(self, rows: NDArray[np.int64], steps: int, seed: np.uint64) -> tuple[Labels, float]:
+        own = dense(self.labels[rows])
+        codes = np.ascontiguousarray(self.matrix[rows])
+        used = int(own.max()) + 1
+        groups = kernels.make_groups(codes, self.pairs, own, used + len(rows) // self.rules.k + 8)
+        root = np.sqrt(groups.cost[own])
+        odds = np.cumsum(root * np.sqrt(root))  # the loss to the power 3/4, by operations that round alike everywhere
+        before = float(groups.size @ groups.cost)
+        if not odds[-1] > 0:
+            return own, 0.0
+        uniform = mixed(np.arange(1, steps + 1, dtype=np.uint64) * GOLDEN + seed) >> 11
+        seeds = np.searchsorted(odds, uniform * (odds[-1] / 2**53), side="right")
+        kernels.improve(
+            codes,
+            rows.astype(np.int32),
+            groups,
+            make_index(self.pairs, groups),
+            self.pairs,
+            self.rules,
+            self.plain,
+            self.growing,
+            np.minimum(seeds, len(rows) - 1),
+            max(60, 6 * self.rules.k, 2 * int(np.median(groups.size[:used]))),
+            np.array([seed], np.uint64),
+        )
+        return groups.label, float(groups.size @ groups.cost) - before
+
+    def _settle(self, parts: list[NDArray[np.int64]], found: list[tuple[Labels, float]]) -> None:
+        labels = self.labels.copy()
+        base = int(labels.max()) + 1
+        for rows, (own, change) in zip(parts, found, strict=True):
+            labels[rows] = own + base
+            base += int(own.max()) + 1
+            self.loss += change
+        self.labels = dense(labels)
+
+    def _loss(self) -> float:
+        groups = kernels.make_groups(self.matrix, self.pairs, self.labels, int(self.labels.max(initial=-1)) + 1)
+        return float(groups.size @ groups.cost)
+
+
+def make_index(pairs: Pairs, groups: kernels.Groups) -> Index:
+    """An index of the groups' cells, to find the neighbours of a row."""
+    keys, group = cell_keys(pairs, groups.low, groups.high, groups.size)
+    order = np.lexsort(keys[::-1])
+    return fill_index(pairs, groups.low, groups.high, np.ascontiguousarray(keys[:, order]), group[order])
+
+
+def draws(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
+    """``count`` random 64-bit numbers, a sequence of their own for every seed and stream."""
+    first = mixed(np.array([seed % 2**64], np.uint64) + GOLDEN)
+    return mixed(mixed(first + np.uint64(stream)) + np.arange(1, count + 1, dtype=np.uint64) * GOLDEN)
+
+
+def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Well-mixed numbers (SplitMix64): the same on every machine and with every version of numpy."""
+    z = (numbers ^ (numbers >> 30)) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> 27)) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> 31)
+
+
+def dense(labels: Labels) -> Labels:
+    """Labels without gaps, -1 kept."""
+    kept = labels >= 0
+    used = np.zeros(int(labels.max(initial=-1)) + 1, np.int32)
+    used[labels[kept]] = 1
+    number = np.cumsum(used, dtype=np.int32) - 1
+    return np.where(kept, number[labels], np.int32(-1)).astype(np.int32)
