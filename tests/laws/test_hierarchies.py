@@ -53,6 +53,7 @@ CASES = {
     "range, floats": _case(Range(), pl.Float64, FLOATS),
     "range, floats, snapped": _case(Range(snap=True, smallest=0.25), pl.Float64, FLOATS),
     "range, coded ends": _case(Range(bottom=-20, top=20, snap=True), pl.Int64, st.integers(-100, 100)),
+    "range, coded ends, hull": _case(Range(bottom=-20, top=20), pl.Int64, st.integers(-100, 100)),
     "prefix": _case(Prefix(4), pl.String, TEXT),
     "prefix of words": _case(Prefix(2, words=True), pl.String, TEXT),
     "path": _case(Path(), pl.String, TEXT),

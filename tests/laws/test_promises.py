@@ -115,7 +115,7 @@ def _groups(rows: list[tuple], people: bool) -> Groups:
     return Groups(tree.labels, tree.sensitive, tree.people, {"s": levels}) if (codes >= 0).all() else tree
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(PROMISE, ROWS, st.booleans())
 def test_the_verifiers_measure_is_the_definition(promise, rows, people):
     groups = _groups(rows, people)
@@ -146,7 +146,7 @@ def _table(rows: list[tuple], people: bool):
     return code(frame, Schema({**columns, "p": Column("subject")} if people else columns))
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.lists(PROMISE, min_size=1, max_size=3), ROWS, st.booleans(), st.data())
 def test_the_compiled_check_is_the_definition(promises, rows, people, data):
     table = _table(rows, people)
@@ -163,7 +163,7 @@ def test_the_compiled_check_is_the_definition(promises, rows, people, data):
         assert not work.count.any()
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(PROMISE, ROWS)
 def test_merging_two_groups_that_keep_a_promise_keeps_it(promise, rows):
     """Of rows that are people; someone in both groups may tilt what is counted."""

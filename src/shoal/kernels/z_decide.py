@@ -3,7 +3,7 @@
 import numpy as np
 
 from shoal.kernels.address import table_at, words_at
-from shoal.kernels.clock import BEHIND, FUTURE, NOW, ON_TIME, tell
+from shoal.kernels.clock import BAD, BEHIND, FUTURE, NOW, ON_TIME, tell
 from shoal.kernels.compile import bare, kernel
 from shoal.kernels.sliding import (
     _COUNT,
@@ -219,8 +219,9 @@ def decide_all(
             meta[NEED] = need
             fakes[0] = used
             return i
-        if codes[i] < 0:
-            levels[i], reasons[i] = -1, UNKNOWN if verdicts[i] <= BEHIND else verdicts[i]
+        if codes[i] < 0:  # -1: the hierarchy does not know it, -2: no usable value
+            levels[i] = -1
+            reasons[i] = BAD if codes[i] < -1 or verdicts[i] == BAD else UNKNOWN
             fill(counts, i, 0)
             continue
         row = codes[i]

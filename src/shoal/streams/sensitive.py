@@ -1,0 +1,202 @@
+"""Sensitive values of a stream as codes, and how often each was seen so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core.errors import UsageError
+from shoal.core.hierarchy.range import Range
+from shoal.core.hierarchy.tree import Tree
+from shoal.core.levels import Levels
+from shoal.core.schema import Schema
+from shoal.kernels.promises import DISTINCT, T_EQUAL, Rules
+from shoal.promises.base import Promise
+from shoal.promises.k_anonymity import KAnonymity
+from shoal.promises.l_diversity import LDiversity
+from shoal.promises.rules import KINDS
+from shoal.promises.t_closeness import TCloseness
+from shoal.streams.base import Reason
+from shoal.streams.texts import Printer, number
+
+VALUES = 65_536  # distinct values of a sensitive column that are told apart; what comes later is withheld
+NONE = -1  # the fingerprint of a missing value
+
+
+class Values:
+    """One promise about one sensitive column: codes of its values, counts of all that arrived."""
+
+    def __init__(self, promise: LDiversity | TCloseness, schema: Schema, key: bytes) -> None:
+        name = promise.column
+        if name not in schema.sensitive:
+            raise UsageError(
+                f"{name!r} is not a sensitive column",
+                where=promise.use,
+                hint=f"the sensitive columns are: {', '.join(schema.sensitive) or 'none'}",
+            )
+        self.promise = promise
+        self.column = name
+        self.kind = KINDS[promise.kind if isinstance(promise, LDiversity) else promise.distance]
+        self.counts = np.zeros(1, np.int64)
+        self._printer = Printer(key, f"sensitive {name}")
+        self._code: dict[int, int] = {}
+        self.levels: Levels | None = None
+        self._range: Range | None = None
+        hierarchy = schema[name].hierarchy
+        if isinstance(promise, TCloseness) and promise.distance == "hierarchical":
+            if not isinstance(hierarchy, Tree) or hierarchy.children is not None:
+                raise UsageError(
+                    f"hierarchical distance in a stream needs a tree of column {name!r} that is known beforehand",
+                    where=promise.use,
+                    hint="declare `hierarchy: {use: tree, file: …}`, or use distance `equal`",
+                )
+            leaves = pl.Series(list(hierarchy.paths(pl.Series([], dtype=pl.String))), dtype=pl.String)
+            self.levels, codes = hierarchy.compile(leaves)
+            self._code = dict(zip(self._printer.column(leaves).tolist(), codes.tolist(), strict=True))
+        elif isinstance(promise, TCloseness) and promise.distance == "ordered":
+            if not isinstance(hierarchy, Range) or hierarchy.min is None or hierarchy.max is None:
+                raise UsageError(
+                    f"ordered distance in a stream needs the ends of column {name!r}",
+                    where=promise.use,
+                    hint="declare `hierarchy: {use: range, min: …, max: …}`",
+                )
+            if hierarchy.max - hierarchy.min >= VALUES:
+                raise UsageError(f"ordered distance counts at most {VALUES:,} whole numbers", where=promise.use)
+            self._range = hierarchy
+
+    @property
+    def size(self) -> int:
+        """Number of values told apart."""
+        if self.levels is not None:
+            return self.levels.size
+        if self._range is not None:
+            return int(self._range.max - self._range.min) + 1  # type: ignore[operator]
+        return max(1, len(self._code))
+
+    def code(self, values: pl.Series) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Codes and what is wrong with a value."""
+        if self._range is not None:
+            return self._ordered(values)
+        prints = self._printer.column(values.cast(pl.String))
+        prints = np.where(prints == 0, NONE, prints)
+        local, first = number(prints)
+        codes = np.full(max(1, len(first)), -1, np.int32)
+        for at, value in enumerate(prints[first].tolist()):
+            if value not in self._code and self.levels is None and len(self._code) < VALUES:
+                self._code[value] = len(self._code)
+            codes[at] = self._code.get(value, -1)
+        out = codes[local] if len(local) else np.zeros(0, np.int32)
+        why = Reason.UNKNOWN if self.levels is not None else Reason.FULL
+        return np.maximum(out, 0), np.where(out < 0, np.uint8(why), np.uint8(0))
+
+    def _ordered(self, values: pl.Series) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        assert self._range is not None
+        array = values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+        with np.errstate(invalid="ignore"):
+            known = (array >= self._range.min) & (array <= self._range.max) & (array == np.floor(array))
+        codes = np.where(known, array - float(self._range.min or 0.0), 0).astype(np.int32)
+        return codes, np.where(known, np.uint8(0), np.uint8(Reason.UNKNOWN))
+
+    @property
+    def state(self) -> tuple[list[tuple[int, int]], list[int]]:
+        """Fingerprints with their codes, and the counts: for a snapshot."""
+        return list(self._code.items()), self.counts.tolist()
+
+    def restore(self, state: tuple[list[tuple[int, int]], list[int]]) -> None:
+        """Take over a snapshot."""
+        self._code = dict(state[0])
+        self.counts = np.array(state[1], np.int64)
+
+
+class Sensitive:
+    """All promises of a view: k, and what is promised about sensitive columns."""
+
+    def __init__(self, promises: Sequence[Promise], schema: Schema, key: bytes) -> None:
+        for promise in promises:
+            if not isinstance(promise, KAnonymity | LDiversity | TCloseness):
+                raise UsageError(
+                    f"{promise.use} is not a promise about groups",
+                    where="promises",
+                    hint="k-anonymity, l-diversity and t-closeness are kept here",
+                )
+        self.k = max((p.k for p in promises if isinstance(p, KAnonymity)), default=1)
+        self.values = [Values(p, schema, key) for p in promises if isinstance(p, LDiversity | TCloseness)]
+        self.columns = sorted({v.column for v in self.values})
+
+    @property
+    def crowd(self) -> int:
+        """The fewest people a group can have."""
+        least = [int(np.ceil(v.promise.l)) for v in self.values if isinstance(v.promise, LDiversity)]
+        return max([self.k, *least])
+
+    @property
+    def counted(self) -> bool:
+        """Whether a promise needs the counts of all values a box was published with."""
+        return any(v.kind != DISTINCT for v in self.values)
+
+    def code(self, frame: pl.DataFrame) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Codes [promises, rows], and what is wrong with a row."""
+        codes = np.zeros((len(self.values), frame.height), np.int32)
+        reason = np.zeros(frame.height, np.uint8)
+        for s, values in enumerate(self.values):
+            codes[s], wrong = values.code(frame[values.column])
+            reason = np.where(reason == 0, wrong, reason)
+        return codes, reason
+
+    def arrive(self, codes: NDArray[np.int32], rules: Rules) -> None:
+        """Count values that arrived; the running distribution is what t-closeness is judged against."""
+        for s, values in enumerate(self.values):
+            if values.kind < T_EQUAL:
+                continue
+            if len(values.counts) < values.size:
+                values.counts = np.pad(values.counts, (0, values.size - len(values.counts)))
+            values.counts += np.bincount(codes[s], minlength=len(values.counts))
+            total = values.counts.sum()
+            rules.overall[s, : values.size] = values.counts[: values.size] / max(1, total)
+
+    def rules(self, people: NDArray[np.int64] | None, codes: NDArray[np.int32]) -> Rules:
+        """The promises about these tuples, as arrays."""
+        n = codes.shape[1]
+        s = len(self.values)
+        size = np.array([v.size for v in self.values], np.int64)
+        most = int(size.max(initial=1))
+        depth = np.array([v.levels.depth if v.levels is not None else 1 for v in self.values], np.int64)
+        node = np.zeros((s, most, int(depth.max(initial=1))), np.int32)
+        overall = np.zeros((s, most))
+        person = np.zeros(0, np.int32)
+        pair = np.zeros((s, 0 if people is None else n), np.int32)
+        pairs = np.zeros(s, np.int64)
+        count = 0
+        if people is not None:
+            person, first = number(people)
+            count = len(first)
+        for at, values in enumerate(self.values):
+            if values.levels is not None:
+                node[at, : values.levels.size, : values.levels.depth] = values.levels.codes
+            total = values.counts.sum()
+            known = min(len(values.counts), values.size)
+            overall[at, :known] = values.counts[:known] / max(1, total)
+            if people is not None:
+                both = person.astype(np.int64) * most + codes[at] + 1
+                pair[at], first = number(both)
+                pairs[at] = len(first)
+        return Rules(
+            self.k,
+            person,
+            count,
+            codes,
+            pair,
+            pairs,
+            np.array([v.kind for v in self.values], np.int64),
+            np.array(
+                [v.promise.l if isinstance(v.promise, LDiversity) else v.promise.t for v in self.values], np.float64
+            ),
+            np.array([v.promise.c if isinstance(v.promise, LDiversity) else 0.0 for v in self.values], np.float64),
+            size,
+            overall,
+            node,
+            depth,
+        )

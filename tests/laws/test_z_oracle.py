@@ -1,0 +1,180 @@
+"""z-anonymity beside a brute-force oracle: re-scan everything that was received, by the definition alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from shoal.streams.base import Reason
+from shoal.streams.z_stream import z_anonymity
+
+KEY = b"a key of thirty-two bytes, no less"
+Event = tuple[float, str, str]
+
+
+def labels_of(value: str) -> list[str]:
+    steps = value.split(".")
+    return [".".join(steps[:n]) for n in range(len(steps), 0, -1)]
+
+
+def support(seen: list[Event], time: float, label: str, window: float) -> int:
+    return len({u for t, u, v in seen if label in labels_of(v) and time - window <= t <= time})
+
+
+def oracle(events: list[Event], z: int, window: float) -> list[str | None]:
+    """What may be released of each event, given all events received until then."""
+    out: list[str | None] = []
+    for at, (time, _, value) in enumerate(events):
+        seen = events[: at + 1]
+        fit = [label for label in labels_of(value) if support(seen, time, label, window) >= z]
+        out.append(fit[0] if fit else None)
+    return out
+
+
+values = st.sampled_from(["a.x.1", "a.x.2", "a.y", "a", "b.x.1", "b", "ü.é.1"])
+people = st.sampled_from([f"u{i}" for i in range(6)])
+# whole and half seconds, ties, silences longer than the window
+gaps = st.sampled_from([0, 0, 0, 0.5, 1, 2, 3, 7, 30])
+in_order = st.lists(st.tuples(gaps, people, values), max_size=60).map(
+    lambda rows: [(float(t), u, v) for t, (_, u, v) in zip(np.cumsum([g for g, _, _ in rows]), rows, strict=True)]
+)
+disordered = st.lists(st.tuples(st.integers(0, 40).map(lambda t: t / 2), people, values), max_size=60)
+cuts = st.lists(st.integers(0, 60), max_size=4)
+
+
+def batches(events: list[Event], at: list[int]) -> list[list[Event]]:
+    edges = sorted({0, len(events), *[min(c, len(events)) for c in at]})
+    return [events[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+
+
+def columns(part: list[Event]) -> tuple[list[float], list[str], list[str]]:
+    return [t for t, _, _ in part], [u for _, u, _ in part], [v for _, _, v in part]
+
+
+@given(in_order, st.integers(1, 4), st.sampled_from([1, 5, 10]), cuts)
+@settings(max_examples=150)
+def test_in_order_both_doors_equal_the_oracle(events: list[Event], z: int, window: int, at: list[int]) -> None:
+    expected = oracle(events, z, window)
+    one = z_anonymity(z, window, "path", key=KEY)
+    assert [one.push(*e) for e in events] == expected
+    many = z_anonymity(z, window, "path", key=KEY)
+    got = [v for part in batches(events, at) for v in many.push_many(*columns(part)).values.to_list()]
+    assert got == expected
+    assert one.counters == many.counters
+
+
+@given(disordered, st.integers(1, 4), st.sampled_from([2, 5, 10]), st.sampled_from([0, 1, 3, 8, 100]), cuts)
+@settings(max_examples=150)
+@example([(18.5, "u0", "a"), (18.5, "u1", "a"), (18.0, "u2", "a"), (19.0, "u3", "a")], 3, 2, 1, [])
+def test_disordered_never_releases_what_the_oracle_withholds(
+    events: list[Event], z: int, window: int, late: int, at: list[int]
+) -> None:
+    expected = oracle(events, z, window)
+    stream = z_anonymity(z, window, "path", late=late, key=KEY)
+    one = z_anonymity(z, window, "path", late=late, key=KEY)
+    missed = 0
+    pushed = [stream.push_many(*columns(part)) for part in batches(events, at)]
+    got = [v for p in pushed for v in p.values.to_list()]
+    reasons = [r for p in pushed for r in p.reasons.tolist()]
+    assert [one.push(*e) for e in events] == got
+    for (_, _, value), released, allowed, reason in zip(events, got, expected, reasons, strict=True):
+        if released is None:
+            missed += allowed is not None
+            assert reason in set(Reason)
+        else:
+            assert allowed is not None
+            assert allowed.startswith(released) or released == allowed
+            assert value.startswith(released)
+    counters = stream.counters
+    withheld = {r.name.lower(): counters.get(r.name.lower(), 0) for r in Reason}
+    assert counters["released"] + sum(withheld.values()) == len(events)
+    # what was missed is among those counted as late, too late or future; on-time events are exact
+    assert missed <= withheld["late"] + withheld["too_late"] + withheld["future"] + withheld["rare"]
+
+
+@given(in_order, st.integers(1, 3), cuts, st.integers(0, 60), st.booleans(), st.integers(0, 3))
+@settings(max_examples=80)
+def test_snapshot_and_resume_equals_uninterrupted(
+    events: list[Event], z: int, at: list[int], stop: int, sticky: bool, jitter: int
+) -> None:
+    options = {"sticky": sticky} | ({"threshold": {"jitter": jitter, "period": "5s"}} if jitter else {})
+    whole = z_anonymity(z, 5, "path", key=KEY, late=2, **options)
+    expected = [v for part in batches(events, at) for v in whole.push_many(*columns(part)).values.to_list()]
+    first = z_anonymity(z, 5, "path", key=KEY, late=2, **options)
+    head, tail = events[:stop], events[stop:]
+    got = first.push_many(*columns(head)).values.to_list() if head else []
+    second = z_anonymity(z, 5, "path", key=KEY, late=2, snapshot=first.snapshot(), **options)
+    got += [second.push(*e) for e in tail]
+    assert got == expected
+    assert second.counters == whole.counters
+
+
+@given(in_order, st.integers(1, 3))
+@settings(max_examples=60)
+def test_sticky_never_gets_more_precise_and_never_breaks_the_promise(events: list[Event], z: int) -> None:
+    plain = oracle(events, z, 5)
+    stream = z_anonymity(z, 5, "path", key=KEY, sticky=True)
+    last: dict[tuple[str, str], tuple[float, str | None]] = {}
+    for (time, who, value), allowed in zip(events, plain, strict=True):
+        released = stream.push(time, who, value)
+        if released is not None:
+            assert allowed is not None
+            assert allowed.startswith(released)
+        before = last.get((who, value))
+        if before is not None and time - before[0] <= 5 and stream.counters.get("future", 0) == 0:
+            assert released is None or (before[1] is not None and before[1].startswith(released))
+        last[(who, value)] = (time, released)
+
+
+@given(in_order, st.integers(1, 3), st.integers(1, 5))
+@settings(max_examples=60)
+def test_a_noisy_threshold_only_withholds_more(events: list[Event], z: int, jitter: int) -> None:
+    stream = z_anonymity(z, 5, "path", key=KEY, threshold={"jitter": jitter, "period": "10s"})
+    for event, allowed in zip(events, oracle(events, z, 5), strict=True):
+        released = stream.push(*event)
+        assert released is None or (allowed is not None and allowed.startswith(released))
+
+
+def test_memory_is_bounded_by_the_window_and_shrinks() -> None:
+    stream = z_anonymity(2, 10, key=KEY)
+    sizes = []
+    for block in range(60):
+        n = 5000
+        times = block * 100 + np.arange(n) / n
+        names = pl.Series([f"u{block}-{i}" for i in range(n)])
+        stream.push_many(times, names, names)  # values never seen again
+        sizes.append(stream.figures()["bytes"])
+    assert max(sizes[5:]) <= max(sizes[:5])
+    stream.push_many([1e6, 1e6 + 1], ["a", "b"], ["x", "x"])
+    assert stream.figures()["window_events"] == 2
+    assert stream.figures()["window_nodes"] == 1
+    assert stream.figures()["bytes"] < sizes[-1]
+
+
+def test_the_memory_ceiling_fails_closed() -> None:
+    n = 20_000
+    names = pl.Series([f"u{i}" for i in range(n)])
+    small = z_anonymity(2, "1h", key=KEY, memory="1MB")
+    out = small.push_many(np.arange(n) / 10, names, pl.Series([f"v{i // 2}" for i in range(n)]))
+    assert small.counters["full"] > 0
+    assert small.figures()["bytes"] <= 1_300_000
+    free = z_anonymity(2, "1h", key=KEY).push_many(np.arange(n) / 10, names, pl.Series([f"v{i // 2}" for i in range(n)]))
+    assert all(a is None or a == b for a, b in zip(out.values.to_list(), free.values.to_list(), strict=True))
+    # when the window has moved on there is room again
+    later = small.push_many([50_000.0, 50_001.0], ["a", "b"], ["x", "x"])
+    assert later.values.to_list() == [None, "x"]
+
+
+@pytest.mark.parametrize("bad", [float("nan"), -1.0, float("inf"), 1e30, None])
+def test_unusable_times_people_and_values_are_withheld_and_counted(bad: float | None) -> None:
+    stream = z_anonymity(1, 10, key=KEY)
+    out = stream.push_many([1.0, bad, 2.0, 2.0, 2.0, 2.0], ["a", "b", None, "c", "d", "e"], ["x", "x", "x", "", None, "x" * 5000])
+    assert out.values.to_list() == ["x", None, None, None, None, None]
+    assert stream.counters["bad"] == 5
+    assert stream.push(bad, "f", "x") is None
+    assert stream.push(3.0, "f", "") is None
+    assert stream.counters["bad"] == 7
+    assert stream.push(3.0, "g", "x") == "x"
