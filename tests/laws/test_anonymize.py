@@ -38,7 +38,11 @@ QUASI = {
     "zip": (st.sampled_from(["10115", "10117", "10969", "20095", "2"]), pl.String, [None, Prefix(5), Prefix(3)]),
     "town": (st.sampled_from("abcde"), pl.String, [TREE, Tree(children=2), Suppress()]),
     "site": (st.sampled_from(["x.y.z", "x.y", "x", "w.y.z"]), pl.String, [Path()]),
-    "born": (st.dates(datetime.date(1950, 1, 1), datetime.date(1952, 1, 1)), pl.Date, [None, Calendar(("month", "year"))]),
+    "born": (
+        st.dates(datetime.date(1950, 1, 1), datetime.date(1952, 1, 1)),
+        pl.Date,
+        [None, Calendar(("month", "year"))],
+    ),
     "vip": (st.booleans(), pl.Boolean, [None]),
     "empty": (st.none(), pl.String, [None]),
     "same": (st.just("x"), pl.String, [None]),
@@ -133,7 +137,9 @@ def test_every_cell_covers_its_value(case):
     for name in schema.quasi:
         for value, text in zip(kept[name].to_list(), made.data[name].to_list(), strict=True):
             missing = value is None or value != value
-            assert (text is None or text == "*") if missing else _covers(schema[name].hierarchy, kept[name], value, text)
+            assert (
+                (text is None or text == "*") if missing else _covers(schema[name].hierarchy, kept[name], value, text)
+            )
 
 
 def _covers(hierarchy, column, value, text) -> bool:
@@ -145,7 +151,9 @@ def _covers(hierarchy, column, value, text) -> bool:
     if isinstance(hierarchy, Tree) and hierarchy.children:
         ends = text.split(" … ")
         return text == "*" or ends[0] <= value <= ends[-1]
-    return text in hierarchy.preview(pl.Series([value], dtype=column.dtype)).row(0) or text in _path_of(hierarchy, value)
+    return text in hierarchy.preview(pl.Series([value], dtype=column.dtype)).row(0) or text in _path_of(
+        hierarchy, value
+    )
 
 
 def _path_of(hierarchy, value) -> list[str]:
@@ -180,6 +188,11 @@ def test_pandas_polars_and_arrow_give_the_same(case):
     assert from_arrow.schema.field("note").type == pa.int32()
     index = [f"row {i}" for i in range(frame.height)]
     frame_of_pandas = frame.to_pandas().set_index(pd.Index(index)).astype({"note": "Int32"})
+    if "age" in frame.columns:  # pandas makes floats of whole numbers with gaps
+        frame_of_pandas["age"] = (
+            frame["age"].to_pandas(use_pyarrow_extension_array=True).to_numpy(dtype=object, na_value=None)
+        )
+        frame_of_pandas["age"] = frame_of_pandas["age"].astype("Int64")
     copy = frame_of_pandas.copy()
     from_pandas = release((frame_of_pandas, schema, promises, method)).data
     pd.testing.assert_frame_equal(frame_of_pandas, copy)
@@ -242,7 +255,10 @@ def test_a_release_takes_new_rows_only_within_its_promises(case, data):
     assume(made is not None)
     picks = data.draw(st.lists(st.integers(0, frame.height - 1), min_size=1, max_size=15))
     arrivals = frame[picks].with_columns(
-        pl.Series("diag", data.draw(st.lists(st.sampled_from(["flu", "covid", "gout"]), min_size=len(picks), max_size=len(picks)))),
+        pl.Series(
+            "diag",
+            data.draw(st.lists(st.sampled_from(["flu", "covid", "gout"]), min_size=len(picks), max_size=len(picks))),
+        ),
         pl.Series("person", data.draw(st.lists(st.integers(0, 30), min_size=len(picks), max_size=len(picks)))),
     )
     shown, withheld = made.model.apply(arrivals)

@@ -110,7 +110,8 @@ def _part(matrix, rows, other, start, stop, j, cut, strict):
         segment = rows[start:stop].copy()
         keys = np.empty(stop - start, np.int64)
         for at in range(stop - start):
-            keys[at] = matrix[segment[at], j]
+            # ties by row: the same cut must part the same rows, whatever was tried in between
+            keys[at] = np.int64(matrix[segment[at], j]) * matrix.shape[0] + segment[at]
         order = np.argsort(keys, kind="mergesort")
         for at in range(stop - start):
             rows[start + at] = segment[order[at]]
