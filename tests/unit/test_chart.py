@@ -201,6 +201,33 @@ def test_the_staircase_joins_the_points_nobody_beats(pairs: list[tuple[int, int]
     assert sum(d.count("H") for d in stairs) == len(best) - 1
 
 
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.text("abc", min_size=1, max_size=9)), max_size=25))
+def test_labels_of_points_never_cover_a_point_or_each_other(places: list[tuple[int, int, str]]) -> None:
+    x, y = [float(a) for a, _, _ in places], [float(b) for _, b, _ in places]
+    chart = Scatter(name="s", title="s", points=[Points("p", x, y, [name for _, _, name in places])])
+    root = ElementTree.fromstring(draw(chart))
+    dots = [(float(c.get("cx", "0")), float(c.get("cy", "0"))) for c in root.iter(f"{SVG}circle")]
+    assert len(dots) == len(places)
+    boxes = []
+    for label in root.iter(f"{SVG}text"):
+        if label.get("class") != "small over":
+            continue
+        wide = width(label.text or "", 11)
+        left = float(label.get("x", "0")) - {"middle": wide / 2, "end": wide}.get(label.get("text-anchor", ""), 0.0)
+        boxes.append((left, float(label.get("y", "0")) - 9, left + wide, float(label.get("y", "0")) + 2))
+    for i, a in enumerate(boxes):
+        assert not any(a[0] < px < a[2] and a[1] < py < a[3] for px, py in dots)
+        assert not any(a[0] + 0.02 < b[2] and b[0] + 0.02 < a[2] and a[1] < b[3] and b[1] < a[3] for b in boxes[:i])
+
+
+def test_every_marker_has_its_shape_and_its_words() -> None:
+    kinds = [Series(name, [1, 2], [i, i + 1], markers=True) for i, name in enumerate("abcd")]
+    root = ElementTree.fromstring(draw(Lines(name="m", title="m", series=kinds)))
+    marked = [e for e in root.iter() if (e.get("class") or "").startswith("dot")]
+    assert [e.tag.removeprefix(SVG) for e in marked] == ["circle"] * 2 + ["rect"] * 2 + ["polygon"] * 4
+    assert [e.findtext(f"{SVG}title") for e in marked][:2] == ["a: 0 at 1", "a: 1 at 2"]
+
+
 def test_very_many_points_make_a_small_file() -> None:
     n = 200_000
     series = Series("noise", range(n), [float((i * 7919) % 1000) for i in range(n)])

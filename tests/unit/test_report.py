@@ -25,7 +25,20 @@ from shoal.measures.utility import Utility
 from shoal.report.chart import Axis, Bars, Lines, Series
 from shoal.report.limits import limits
 from shoal.report.model import Report
-from shoal.report.page import Facts, Figures, Grid, Picture, Points, Section, Verdict, Words, fragment, page, rules
+from shoal.report.page import (
+    Facts,
+    Figures,
+    Grid,
+    Picture,
+    Points,
+    Section,
+    Verdict,
+    Words,
+    fragment,
+    page,
+    rules,
+    write,
+)
 
 HOSTILE = "</style><script>alert('1')</script><b x=\"y\">&\x1b[31m\u202e"
 CHARTS = {"group-sizes", "loss", "risk", "withheld", "correlations", "cross-tables"}
@@ -280,7 +293,7 @@ def test_a_report_is_written_by_its_ending(report: Report, tmp_path: Path) -> No
     assert json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))["title"] == "Patients"
 
 
-def test_a_page_of_anything() -> None:
+def test_a_page_of_anything(tmp_path: Path) -> None:
     chart = Lines(name="curve", title="A curve", x=Axis("n"), series=[Series("a", [1, 2], [3, 4])])
     sections = [
         Section(
@@ -300,6 +313,8 @@ def test_a_page_of_anything() -> None:
     assert [a.get("class") for t, a in read.tags if t == "th"] == [None, "number"]
     assert "script" not in {t for t, _ in read.tags}
     assert fragment("A study", sections, about="what it is", verdict=Verdict(False, "no")) in html
+    write(html, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == html
 
 
 def test_the_picture_of_the_front_page_is_drawn_from_a_report(report: Report) -> None:

@@ -170,7 +170,7 @@ def scatter(chart: Scatter) -> tuple[str, float]:
     taken = [(px - 5, py - 5, px + 5, py + 5) for (px, py), _ in places]
     names = [_tag(fit(name, 120, 11), at, plot, taken) for at, name in places if name]
     stairs = [_staircase(points, _colour(points, i), plot) for i, points in enumerate(chart.points) if points.connect]
-    return "".join([top, grid, *stairs, *dots, *names, references(plot, chart.marks)]), float(chart.height)
+    return "".join([top, grid, *stairs, references(plot, chart.marks), *dots, *names]), float(chart.height)
 
 
 def _headroom(axis: Axis, values: list[float]) -> list[float]:
