@@ -91,7 +91,8 @@ def release(case, **more):
     try:
         return shoal.anonymize(frame, schema=schema, promises=promises, method=method, **more)
     except PromiseError as error:
-        assert "cannot be reached" in str(error), error
+        if "cannot be reached" not in str(error):
+            raise
         return None
 
 
@@ -230,7 +231,7 @@ def test_typed_cells_say_the_same_as_text(case):
 @settings(max_examples=40)
 @given(cases(people=False), st.data())
 def test_changing_one_cell_of_a_smallest_group_is_found(case, data):
-    frame, schema, promises, method = case
+    frame, schema, _, method = case
     k = data.draw(st.integers(2, 4))
     made = release((frame, schema, [KAnonymity(k)], method))
     assume(made is not None)
@@ -309,7 +310,6 @@ def test_errors_name_no_value(case):
     """Whatever goes wrong, no text of a cell is in the message."""
     frame, schema, promises, method = case
     secret = frame.with_columns(pl.lit("Ahl-Brook-1977").alias("diag"))
-    try:
+    with pytest.raises(ShoalError) as caught:
         shoal.anonymize(secret, schema=schema, promises=[*promises, LDiversity(2, "diag")], method=method)
-    except ShoalError as error:
-        assert "Ahl-Brook" not in str(error)
+    assert "Ahl-Brook" not in str(caught.value)

@@ -132,7 +132,7 @@ def test_a_missing_value_is_the_last_and_stays_apart_until_the_root(name, data):
 @given(data=st.data())
 def test_a_cell_is_the_label_of_the_lowest_common_node(name, data):
     """And never another one's: two values that share a label share a node."""
-    hierarchy, _, levels, _ = _compiled(name, data)
+    _, _, levels, _ = _compiled(name, data)
     picks = st.integers(0, levels.size - 1)
     low, high = sorted((data.draw(picks), data.draw(picks)))
     a, b = np.array([low], np.int32), np.array([high], np.int32)
@@ -168,7 +168,7 @@ NUMBERS = [name for name in CASES if name.startswith("range")]
 @pytest.mark.parametrize("name", NUMBERS)
 @given(data=st.data())
 def test_an_interval_covers_its_numbers_also_when_read_back(name, data):
-    hierarchy, values, levels, codes = _compiled(name, data)
+    _, values, levels, codes = _compiled(name, data)
     known = [(v, c) for v, c in zip(values.to_list(), codes.tolist(), strict=True) if v is not None]
     if not known:
         return
