@@ -9,6 +9,7 @@ from shoal.kernels.compile import kernel
 
 # bounds and costs are computed by different sums; a bound may not cut off an equal cost by a rounding
 SLACK = 1e-9
+BLOCKS = 8  # of instants, whose means bound a union from below
 
 
 @kernel()
@@ -39,12 +40,29 @@ def _joint(low_a, high_a, low_b, high_b, most):
 
 
 @kernel()
+def _block_means(rows):
+    """The mean of each block of neighbouring instants times the root of its share of all instants."""
+    n, instants = rows.shape
+    blocks = min(BLOCKS, instants)
+    out = np.zeros((n, blocks))
+    for row in range(n):
+        for block in range(blocks):
+            start = block * instants // blocks
+            stop = (block + 1) * instants // blocks
+            for i in range(start, stop):
+                out[row, block] += rows[row, i]
+            out[row, block] /= np.sqrt((stop - start) * instants)
+    return out
+
+
+@kernel()
 def form_groups(low, high, size, k):
     """The group of every box: grown greedily from the tightest box until each group has ``k`` records.
 
     A group takes, as long as it is small, the box that gives the least value loss together with it (the lowest
     number among equals). What remains joins the group whose value loss grows least. Boxes far away in mean are not
-    looked at: the mean width of a union is at least the distance of the means, and its root mean square is more.
+    looked at: the mean width of a union is at least the distance of the means, and its root mean square is more. The
+    same holds for blocks of instants: most of the others are dropped by the means of theirs.
     """
     boxes, instants = low.shape
     group = np.full(boxes, -1, np.int64)
@@ -55,6 +73,8 @@ def form_groups(low, high, size, k):
         own[s] = size[s] * np.sqrt(_joint(low[s], high[s], low[s], high[s], np.inf) / instants)
         mean_low[s] = low[s].sum() / instants
         mean_high[s] = high[s].sum() / instants
+    block_low = _block_means(low)
+    block_high = _block_means(high)
     order = np.argsort(mean_low, kind="mergesort")
     place = np.empty(boxes, np.int64)
     # a doubly linked list over the order, so that taken boxes are stepped over
@@ -90,7 +110,22 @@ def form_groups(low, high, size, k):
                 box_high[i] = max(box_high[i], high[s, i])
             if members >= k:
                 break
-            s = _nearest(low, high, size, box_low, box_high, members, at, order, before, after, mean_low, least)
+            s = _nearest(
+                low,
+                high,
+                size,
+                block_low,
+                block_high,
+                box_low,
+                box_high,
+                members,
+                at,
+                order,
+                before,
+                after,
+                mean_low,
+                least,
+            )
         groups += 1
     if left > 0 and groups > 0:
         _join_rest(low, high, size, group, groups)
@@ -98,11 +133,15 @@ def form_groups(low, high, size, k):
 
 
 @kernel()
-def _nearest(low, high, size, box_low, box_high, members, at, order, before, after, mean_low, least):
+def _nearest(
+    low, high, size, block_low, block_high, box_low, box_high, members, at, order, before, after, mean_low, least
+):
     """The free box with the least value loss together with a group, searched outwards from place ``at``."""
     boxes, instants = low.shape
     group_low = box_low.sum() / instants
     group_high = box_high.sum() / instants
+    own_low = _block_means(box_low.reshape(1, instants))[0]
+    own_high = _block_means(box_high.reshape(1, instants))[0]
     best = np.inf
     chosen = -1
     for side in range(2):
@@ -114,11 +153,13 @@ def _nearest(low, high, size, box_low, box_high, members, at, order, before, aft
                 break
             both = members + size[s]
             limit = best / both
-            square = _joint(low[s], high[s], box_low, box_high, limit * limit * instants * (1.0 + SLACK))
-            cost = both * np.sqrt(square / instants)
-            if cost < best or (cost == best and s < chosen):
-                best = cost
-                chosen = s
+            limit = limit * limit * (1.0 + SLACK)
+            if _joint(block_low[s], block_high[s], own_low, own_high, limit) < np.inf:
+                square = _joint(low[s], high[s], box_low, box_high, limit * instants)
+                cost = both * np.sqrt(square / instants)
+                if cost < best or (cost == best and s < chosen):
+                    best = cost
+                    chosen = s
             here = after[here] if side == 0 else before[here]
     return chosen
 
