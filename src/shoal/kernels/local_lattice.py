@@ -157,7 +157,20 @@ def raise_price(keys, tree, units, vectors, alive, price, rules, plain, growing,
         else:
             before = groups
             groups, best = _open_checked(
-                tree, units, vectors.level[v], place, left, slot, table, price, label, groups, rules, growing, work, count
+                tree,
+                units,
+                vectors.level[v],
+                place,
+                left,
+                slot,
+                table,
+                price,
+                label,
+                groups,
+                rules,
+                growing,
+                work,
+                count,
             )
         if groups > before:
             remaining = 0
@@ -256,9 +269,7 @@ def _open(tree, units, level, place, left, slot, table, k, price, label, groups)
 
 
 @kernel
-def _open_checked(
-    tree, units, level, place, left, slot, table, price, label, groups, rules, growing, work, count
-):
+def _open_checked(tree, units, level, place, left, slot, table, price, label, groups, rules, growing, work, count):
     """As :func:`_open`, but a tuple opens only if its rows keep all promises, or a part of them does."""
     best = np.inf
     found = 0

@@ -1,13 +1,12 @@
 """Destroy a few neighbouring groups, rebuild them, keep the better version. Every accepted step keeps all promises."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from shoal.kernels.compile import kernel
+from shoal.kernels.local_groups import copy_draft, move, new_draft
 from shoal.kernels.local_hooks import FEW, KEPT, clear, failing, peak, wanted
 from shoal.kernels.local_index import nearest
-from shoal.kernels.local_pairs import below, draw, inlined, joined_cost, pair_cost, stretch, weighted_cost
+from shoal.kernels.local_pairs import below, draw, inlined, joined_cost, pair_cost, stretch
 from shoal.kernels.promises import workspace
 
 NEAR = 4  # neighbours to choose from
@@ -16,101 +15,6 @@ TRIES = 4  # rebuilds per choice of groups
 TURNS = 2  # choices of groups per step
 TINY = 1e-9  # of a total loss
 TINY_STEP = 1e-12  # of the cost of a row
-
-
-class Groups(NamedTuple):
-    """Groups as boxes and as linked lists of rows; an unused group has size 0."""
-
-    low: np.ndarray  # int32[room, m]
-    high: np.ndarray  # int32[room, m]
-    size: np.ndarray  # int64[room]
-    cost: np.ndarray  # float64[room]: of one row
-    head: np.ndarray  # int32[room]
-    next: np.ndarray  # int32[n]
-    back: np.ndarray  # int32[n]
-    label: np.ndarray  # int32[n]
-
-
-@kernel
-def make_groups(codes, pairs, label, room):
-    """Groups from labels, rows labelled -1 left out. O(rows x columns)."""
-    n, m = codes.shape
-    low = np.zeros((room, m), np.int32)
-    high = np.zeros((room, m), np.int32)
-    size = np.zeros(room, np.int64)
-    head = np.full(room, -1, np.int32)
-    follow = np.full(n, -1, np.int32)
-    back = np.full(n, -1, np.int32)
-    for i in range(n):
-        g = label[i]
-        if g < 0:
-            continue
-        if size[g] == 0:
-            for j in range(m):
-                low[g, j] = codes[i, j]
-                high[g, j] = codes[i, j]
-        stretch(low, high, g, codes, i)
-        size[g] += 1
-        follow[i] = head[g]
-        head[g] = i
-        if follow[i] >= 0:
-            back[follow[i]] = i
-    cost = np.zeros(room)
-    for g in range(room):
-        if size[g]:
-            cost[g] = weighted_cost(pairs, low[g], high[g])
-    return Groups(low, high, size, cost, head, follow, back, label)
-
-
-@kernel
-def _move(groups, row, new):
-    before, after = groups.back[row], groups.next[row]
-    if before >= 0:
-        groups.next[before] = after
-    else:
-        groups.head[groups.label[row]] = after
-    if after >= 0:
-        groups.back[after] = before
-    first = groups.head[new]
-    groups.next[row] = first
-    groups.back[row] = -1
-    groups.head[new] = row
-    groups.label[row] = new
-    if first >= 0:
-        groups.back[first] = row
-
-
-class Draft(NamedTuple):
-    """A rebuilt version of some groups: the pool's rows, their labels, and the boxes of the new groups."""
-
-    label: np.ndarray  # int32[pool]
-    low: np.ndarray  # int32[pool, m]
-    high: np.ndarray  # int32[pool, m]
-    size: np.ndarray  # int64[pool]
-    cost: np.ndarray  # float64[pool]
-
-
-@kernel
-def new_draft(room, m):
-    return Draft(
-        np.empty(room, np.int32),
-        np.empty((room, m), np.int32),
-        np.empty((room, m), np.int32),
-        np.empty(room, np.int64),
-        np.empty(room),
-    )
-
-
-@kernel
-def _copy(source, target, pool, count):
-    for y in range(pool):
-        target.label[y] = source.label[y]
-    for g in range(count):
-        target.size[g] = source.size[g]
-        target.cost[g] = source.cost[g]
-        for j in range(source.low.shape[1]):
-            target.low[g, j] = source.low[g, j]
-            target.high[g, j] = source.high[g, j]
 
 
 @kernel
@@ -146,9 +50,7 @@ def improve(codes, ids, groups, index, pairs, rules, plain, growing, seeds, most
         for _turn in range(TURNS):
             chosen[0] = groups.label[row]
             picked = _pick(groups, best, found, chosen, state)
-            size, limit, picked = _pool(
-                groups, chosen, taken, picked, pool, ids, rules, plain, most, rows, work, count
-            )
+            size, limit, picked = _pool(groups, chosen, taken, picked, pool, ids, rules, plain, most, rows, work, count)
             kept = np.int64(0)
             for _try in range(TRIES if size else 0):
                 made, loss = _rebuild(
@@ -158,7 +60,7 @@ def improve(codes, ids, groups, index, pairs, rules, plain, growing, seeds, most
                 if made > 0 and loss <= limit:
                     limit = loss - TINY_STEP
                     kept = made
-                    _copy(draft, keep, size, made)
+                    copy_draft(draft, keep, size, made)
             if kept:
                 frees = _settle(groups, chosen, taken, picked, pool, size, keep, kept, real, free, frees)
 
@@ -225,8 +127,8 @@ def _pool(groups, chosen, taken, picked, pool, ids, rules, plain, most, rows, wo
 
 @kernel
 def _rebuild(
-    codes, ids, pairs, rules, plain, growing, groups, chosen, taken, picked, pool, size, limit, draft, rest, part, price,
-    rows, work, count, state,
+    codes, ids, pairs, rules, plain, growing, groups, chosen, taken, picked, pool, size, limit, draft, rest, part,
+    price, rows, work, count, state,
 ):  # fmt: skip
     """One random rebuild into ``draft``: number of groups (0: failed) and their loss."""
     made = np.int64(0)
@@ -391,9 +293,7 @@ def _cheapest(ids, rules, lack, members, pool, rest, left, price, current, rows,
 
 
 @kernel
-def _fits(
-    groups, chosen, taken, picked, ids, pool, size, rest, done, left, draft, g, y, rules, rows, work, count
-):
+def _fits(groups, chosen, taken, picked, ids, pool, size, rest, done, left, draft, g, y, rules, rows, work, count):
     """Whether draft group ``g`` keeps the promises with pool row ``y`` too."""
     members = np.int64(0)
     cores = 0
@@ -445,5 +345,5 @@ def _settle(groups, chosen, taken, picked, pool, size, keep, kept, real, free, f
             groups.low[to, j] = keep.low[g, j]
             groups.high[to, j] = keep.high[g, j]
     for y in range(size):
-        _move(groups, pool[y], real[keep.label[y]])
+        move(groups, pool[y], real[keep.label[y]])
     return frees

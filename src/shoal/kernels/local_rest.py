@@ -3,10 +3,11 @@
 import numpy as np
 
 from shoal.kernels.compile import kernel
+from shoal.kernels.local_groups import new_draft
 from shoal.kernels.local_hooks import KEPT, clear, failing
 from shoal.kernels.local_index import nearest
 from shoal.kernels.local_pairs import joined_cost, pair_cost, stretch
-from shoal.kernels.local_rebuild import new_draft, grow
+from shoal.kernels.local_rebuild import grow
 from shoal.kernels.promises import workspace
 
 NEAR = 16

@@ -12,8 +12,8 @@ from shoal.kernels.promises import workspace
 def outliers(codes, order, begin, pairs, rules, whole):
     """Per group the row whose withholding gains most and leaves the promises kept: gain (0: none) and row.
 
-    The rows of group g are ``order[begin[g]:begin[g + 1]]``; ``whole`` is the loss of a withheld row. O(rows x columns),
-    and one check of the promises per gain.
+    The rows of group g are ``order[begin[g]:begin[g + 1]]``; ``whole`` is the loss of a withheld row.
+    O(rows x columns), and one check of the promises per gain.
     """
     m = codes.shape[1]
     count = begin.shape[0] - 1

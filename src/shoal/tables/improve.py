@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.table import Table
-from shoal.kernels import local_rebuild as kernels
 from shoal.kernels.boxes import group_boxes
+from shoal.kernels.local_groups import Groups, make_groups
 from shoal.kernels.local_hooks import grows, only_counts_rows
 from shoal.kernels.local_index import Index, cell_keys, fill_index
 from shoal.kernels.local_pairs import Pairs, make_pairs
+from shoal.kernels.local_rebuild import improve as rebuild
 from shoal.kernels.promises import Rules
 from shoal.tables.base import Progress, silent
 
@@ -108,15 +109,15 @@ class Improver:
         own = dense(self.labels[rows])
         codes = np.ascontiguousarray(self.matrix[rows])
         used = int(own.max()) + 1
-        groups = kernels.make_groups(codes, self.pairs, own, used + len(rows) // self.rules.k + 8)
+        groups = make_groups(codes, self.pairs, own, used + len(rows) // self.rules.k + 8)
         root = np.sqrt(groups.cost[own])
         odds = np.cumsum(root * np.sqrt(root))  # the loss to the power 3/4, by operations that round alike everywhere
         before = float(groups.size @ groups.cost)
         if not odds[-1] > 0:
             return own, 0.0
-        uniform = mixed(np.arange(1, steps + 1, dtype=np.uint64) * GOLDEN + seed) >> 11
+        uniform = mixed(np.arange(1, steps + 1, dtype=np.uint64) * GOLDEN + seed) >> np.uint64(11)
         seeds = np.searchsorted(odds, uniform * (odds[-1] / 2**53), side="right")
-        kernels.improve(
+        rebuild(
             codes,
             rows.astype(np.int32),
             groups,
@@ -141,15 +142,16 @@ class Improver:
         self.labels = dense(labels)
 
     def _loss(self) -> float:
-        groups = kernels.make_groups(self.matrix, self.pairs, self.labels, int(self.labels.max(initial=-1)) + 1)
+        groups = make_groups(self.matrix, self.pairs, self.labels, int(self.labels.max(initial=-1)) + 1)
         return float(groups.size @ groups.cost)
 
 
-def make_index(pairs: Pairs, groups: kernels.Groups) -> Index:
+def make_index(pairs: Pairs, groups: Groups) -> Index:
     """An index of the groups' cells, to find the neighbours of a row."""
     keys, group = cell_keys(pairs, groups.low, groups.high, groups.size)
     order = np.lexsort(keys[::-1])
-    return fill_index(pairs, groups.low, groups.high, np.ascontiguousarray(keys[:, order]), group[order])
+    index: Index = fill_index(pairs, groups.low, groups.high, np.ascontiguousarray(keys[:, order]), group[order])
+    return index
 
 
 def draws(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
@@ -160,9 +162,9 @@ def draws(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
 
 def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Well-mixed numbers (SplitMix64): the same on every machine and with every version of numpy."""
-    z = (numbers ^ (numbers >> 30)) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> 27)) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> 31)
+    z = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
 
 
 def dense(labels: Labels) -> Labels:

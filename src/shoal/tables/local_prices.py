@@ -97,14 +97,13 @@ def _units(matrix: Codes, merge: bool) -> tuple[lattice.Units, NDArray[np.int64]
 
 
 def _levels(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The levels of each column that differ from the level below."""
+    """The levels of each column that differ from the level below, and how many they are."""
     shape = pairs.shape
-    out = []
+    out: list[list[int]] = []
     for j in range(len(shape.size)):
-        begin, size, depth = int(shape.offset[j]), int(shape.size[j]), int(shape.depth[j])
-        codes = shape.codes[begin : begin + size * depth].reshape(size, depth)
-        nodes = codes[-1] + 1 if size else np.ones(depth, np.int64)
-        out.append([at for at in range(depth) if at == 0 or nodes[at] < nodes[at - 1]])
+        begin, size, levels = int(shape.offset[j]), int(shape.size[j]), int(shape.depth[j])
+        nodes = shape.codes[begin + (size - 1) * levels : begin + size * levels] if size else np.zeros(levels)
+        out.append([at for at in range(levels) if at == 0 or nodes[at] < nodes[at - 1]])
     depth = np.array([len(x) for x in out], np.int64)
     chosen = np.zeros((len(out), int(depth.max(initial=1))), np.int64)
     for j, used in enumerate(out):

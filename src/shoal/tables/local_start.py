@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.kernels import local_rebuild as kernels
 from shoal.kernels.boxes import group_boxes
+from shoal.kernels.local_groups import make_groups
 from shoal.kernels.local_hooks import grows, only_counts_rows
 from shoal.kernels.local_pairs import Pairs
 from shoal.kernels.local_rest import absorb, grow_region, union_costs
@@ -41,7 +41,7 @@ def place(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels) -> Labels:
     """Rows labelled -1 join a group that keeps the promises with them; if none does, groups unite until one does."""
     rest = np.flatnonzero(labels < 0)
     if len(rest) and labels.max() >= 0:
-        groups = kernels.make_groups(matrix, pairs, dense(labels), int(labels.max()) + 1)
+        groups = make_groups(matrix, pairs, dense(labels), int(labels.max()) + 1)
         ids = np.arange(len(matrix), dtype=np.int32)
         for at in range(0, len(rest), BATCH):
             index = make_index(pairs, groups)
