@@ -21,9 +21,7 @@ def release() -> Report:
         "ins_co": "suppress",
         "gluc": "range",
     }
-    made = anonymize(
-        hospital(20_000, seed=7), quasi=quasi, sensitive=["diag"], subject="pid", k=5, l=2, method="mondrian"
-    )
+    made = anonymize(hospital(20_000, seed=7), quasi=quasi, sensitive=["diag"], subject="pid", k=5, l=2)
     report = made.report
     assert isinstance(report, Report)
     return report
