@@ -57,7 +57,8 @@ class Released(NamedTuple):
     loss: np.ndarray  # float64[n]
     people: np.ndarray  # int64[n]: how many people each tuple hides among, at once or within the horizon
     again: np.ndarray  # bool[n]: released with a box published before
-    count: np.ndarray  # int64[2]: boxes, emissions
+    cause: np.ndarray  # int64[n]: number of the event that caused the release
+    count: np.ndarray  # int64[3]: boxes, emissions, number of the event being answered
 
 
 class Horizon(NamedTuple):
@@ -88,6 +89,7 @@ def release_group(tuples, prints, rules, work, published, horizon, released, mem
         released.when[row] = released.count[1]
         released.people[row] = people
         released.again[row] = False
+        released.cause[row] = released.count[2]
     if horizon.usable:
         _keep(tuples, prints, rules, published, horizon, released, b, members, count)
     return True
@@ -121,6 +123,7 @@ def release_again(tuples, prints, rules, work, published, horizon, released, row
         released.when[row] = released.count[1]
         released.again[row] = True
         released.people[row] = crowd
+        released.cause[row] = released.count[2]
         _use(published.person, published.stamp, published.last, slot, prints[row], horizon.now)
         if rules.kind.shape[0] > 0:
             _use_values(rules, published, slot, row, prints[row])

@@ -221,7 +221,11 @@ class Paths:
                 out[:, level] = level / (self.depth - 1)
             else:
                 shares = self._leaves[level]
-                out[:, level] = [0.0 if text is None else shares.get(text, 1.0) for text in labels[level]]
+                # a leaf the tree puts under its default node fills the levels below that node
+                out[:, level] = [
+                    0.0 if text is None or text == leaf else shares.get(text, 1.0)
+                    for text, leaf in zip(labels[level], labels[0], strict=True)
+                ]
         out[:, -1] = 1.0
         missing = [text is None for text in labels[0]]
         out[missing, : self.depth - 1] = 0.0
@@ -341,6 +345,14 @@ class QuasiCoder:
     def depth(self) -> NDArray[np.int64]:
         """Levels per column; 1 for numbers."""
         return np.array([c.depth if isinstance(c, Paths) else 1 for c in self.columns], np.int64)
+
+    def empty(self) -> Coded:
+        """No tuples."""
+        q, deep = len(self.names), int(self.depth.max())
+        shape = (0, q, deep)
+        return Coded(
+            np.zeros((0, q)), np.zeros((0, q)), np.zeros(shape, np.int64), np.zeros(shape), np.zeros(0, np.uint8)
+        )
 
     def code(self, frame: pl.DataFrame) -> Coded:
         """Numbers and paths of a batch. O(rows x columns), plus the hierarchy's cost per new distinct value."""

@@ -157,6 +157,19 @@ class Sensitive:
             total = values.counts.sum()
             rules.overall[s, : values.size] = values.counts[: values.size] / max(1, total)
 
+    def counts(self, rules: Rules) -> NDArray[np.float64]:
+        """How often each value arrived so far [promises, values]: kernels that go event by event count on."""
+        counts = np.zeros(rules.overall.shape)
+        for s, values in enumerate(self.values):
+            known = min(len(values.counts), values.size)
+            counts[s, :known] = values.counts[:known]
+        return counts
+
+    def take_counts(self, counts: NDArray[np.float64]) -> None:
+        """What a kernel counted."""
+        for s, values in enumerate(self.values):
+            values.counts = counts[s, : values.size].astype(np.int64)
+
     def rules(self, people: NDArray[np.int64] | None, codes: NDArray[np.int32]) -> Rules:
         """The promises about these tuples, as arrays."""
         n = codes.shape[1]

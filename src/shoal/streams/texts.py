@@ -53,6 +53,12 @@ class Printer:
         fingerprints(texts.data, texts.starts, texts.lengths, *self._halves, out)
         return out
 
+    def of_numbers(self, numbers: Prints) -> Prints:
+        """The fingerprints of whole numbers."""
+        data = np.ascontiguousarray(numbers, np.int64).view(np.uint8)
+        starts = np.arange(len(numbers), dtype=np.int64) * 8
+        return self.of(Bytes(data, starts, np.full(len(numbers), 8, np.int64)))
+
     def column(self, texts: pl.Series) -> Prints:
         """The fingerprints of a column; 0 where missing."""
         return self.of(bytes_of(texts))

@@ -1,0 +1,67 @@
+"""How long tuples may be held, and how long a published box may be used again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from shoal.core.errors import UsageError
+from shoal.core.events import duration
+
+FOREVER = 1 << 60
+MOST_DELAY = 100_000
+LEAST_BOXES = 800
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """``delay`` in events, ``delay_time`` in microseconds (0: none), ``reuse`` in tuples or microseconds."""
+
+    delay: int
+    delay_time: int
+    reuse: int
+    by_time: bool
+    boxes: int
+
+    @property
+    def timed(self) -> bool:
+        """Whether the clock matters."""
+        return self.delay_time > 0 or self.by_time
+
+    def check(self, crowd: int, *, timed: bool, where: str) -> None:
+        """Refuse what could never release anything."""
+        if self.delay + 1 < crowd:
+            raise UsageError(
+                f"a delay of {self.delay} holds at most {self.delay + 1} tuples, but a group needs {crowd} people: "
+                "nothing could ever be released",
+                where=where,
+                hint=f"a delay of at least {max(crowd - 1, 10 * crowd)}",
+            )
+        if self.timed and not timed:
+            raise UsageError(
+                "a bound by time needs a time column", where=where, hint="declare a column with `role: time`"
+            )
+
+
+def bounds_of(delay: int, delay_time: str | None, reuse: int | str | None, boxes: int, where: str) -> Bounds:
+    """Checked bounds. ``reuse`` defaults to ten times the delay."""
+    if not 1 <= delay <= MOST_DELAY:
+        raise UsageError(f"`delay` must lie between 1 and {MOST_DELAY:,}, found {delay}", where=where)
+    if boxes < 1:
+        raise UsageError("`boxes` must be at least 1", where=where)
+    span = duration(delay_time, where=f"{where}: delay_time") if delay_time is not None else 0
+    if delay_time is not None and span < 1:
+        raise UsageError("`delay_time` must be positive", where=where)
+    if reuse is None:
+        return Bounds(delay, span, 10 * delay, False, boxes)
+    if reuse == "never":
+        return Bounds(delay, span, 0, False, boxes)
+    if reuse == "forever":
+        return Bounds(delay, span, FOREVER, False, boxes)
+    if isinstance(reuse, str):
+        length = duration(reuse, where=f"{where}: reuse")
+        if length < 1:
+            raise UsageError("`reuse` must be positive", where=where, hint="or `never`")
+        return Bounds(delay, span, length, True, boxes)
+    if reuse < 1:
+        raise UsageError(f"`reuse` must be positive, found {reuse}", where=where, hint="or `never`")
+    return Bounds(delay, span, reuse, False, boxes)

@@ -1,0 +1,308 @@
+"""What all methods with delay share: held tuples, the clock, published boxes, outcomes, snapshots.
+
+A method only says how held tuples are decided (:meth:`Holding.decide`). The kernels release through
+:mod:`shoal.kernels.published`, which checks every promise before a tuple gets its box; there is no other way out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core.errors import InputError, UsageError
+from shoal.core.events import duration
+from shoal.core.schema import Schema
+from shoal.kernels import clock as clocks
+from shoal.kernels.promises import Rules, Work, workspace
+from shoal.kernels.published import HELD, WITHHELD, Horizon, Released
+from shoal.kernels.stream_boxes import Tuples
+from shoal.promises.base import Promise
+from shoal.streams.base import Batch, Outcomes, Reason, Running
+from shoal.streams.bounds import Bounds
+from shoal.streams.coder import Coded, QuasiCoder
+from shoal.streams.kept import KeptBoxes
+from shoal.streams.sealed import Array, Content, frame_bytes, frame_of, seal, unseal
+from shoal.streams.sensitive import Sensitive
+from shoal.streams.tally import Tally
+from shoal.streams.texts import Printer
+
+Ints = NDArray[np.int64]
+WITNESSES = 2  # people who must agree before the clock jumps ahead
+OWN = "own."  # names of the arrays of a method in a snapshot
+KEPT = "kept."
+
+
+class Events(NamedTuple):
+    """What happened, in order: the number of each event, the clock after it, its row among the tuples (-1: none)."""
+
+    number: Ints
+    now: Ints
+    row: Ints
+
+
+class Task(NamedTuple):
+    """What a method decides on: tuples held and new, promises, and where outcomes go."""
+
+    tuples: Tuples
+    prints: Ints
+    rules: Rules
+    work: Work
+    released: Released
+    event: Ints  # number of each tuple's event
+    arrived: Ints  # clock at its arrival
+    mark: Ints  # what the method remembers of it, -1 at first
+
+
+class Holding(Running):
+    """A method with delay at work. Memory is bounded by the delay and by the number of boxes kept."""
+
+    method = "holding"
+    leafless = False  # VInfoLoss instead of the normalized certainty penalty
+
+    def __init__(
+        self, bounds: Bounds, schema: Schema, promises: Sequence[Promise], key: bytes, snapshot: bytes | None
+    ) -> None:
+        self.bounds = bounds
+        self.sensitive = Sensitive(promises, schema, key)
+        self.coder = QuasiCoder(schema, key, leafless=self.leafless)
+        bounds.check(self.sensitive.crowd, timed=bool(schema.of("time")), where=self.method)
+        self.seq = 0  # tuples that arrived and were decided on
+        self._key = key
+        self._people = Printer(key, "subject")
+        self._order = Printer(key, "order")
+        self._clock = _clock(schema)
+        self._kept: KeptBoxes | None = None
+        self._frames: list[pl.DataFrame] = []
+        self._coded = self.coder.empty()
+        self._codes = np.zeros((len(self.sensitive.values), 0), np.int32)
+        self._columns = {name: np.zeros(0, np.int64) for name in ("prints", "event", "arrived", "mark")}
+        self._next = 0
+        self._tally = Tally()
+        if snapshot is not None:
+            self._restore(unseal(snapshot, self.method, key))
+
+    def decide(self, task: Task, events: Events, *, finish: bool) -> None:
+        """Release or withhold what is due after these events; everything if ``finish``."""
+        raise NotImplementedError
+
+    def opened(self) -> None:
+        """Make the method's own state; the shape of the columns is known now."""
+
+    def own_arrays(self) -> dict[str, NDArray[Any]]:
+        """The method's own state, for a snapshot; arrays that :meth:`opened` made are written over on restoring."""
+        return {}
+
+    @property
+    def kept(self) -> KeptBoxes:
+        """The published boxes."""
+        assert self._kept is not None
+        return self._kept
+
+    def push(self, batch: Batch) -> Outcomes:
+        """See :class:`Running`."""
+        if not len(batch):
+            return Outcomes()
+        self._accept(batch)
+        if self._kept is None:
+            self.coder.learn(batch.frame)
+            self._start()
+        coded = self.coder.code(batch.frame)
+        codes, wrong = self.sensitive.code(batch.frame)
+        number = batch.first + np.arange(len(batch), dtype=np.int64)
+        prints = number + 1 if batch.subjects is None else self._people.column(batch.subjects.cast(pl.String))
+        reason = np.where(coded.reason > 0, coded.reason, wrong)
+        reason = np.where((reason == 0) & (prints == 0), np.uint8(Reason.BAD), reason)
+        nows = self._tell(batch.times, prints)
+        good = np.flatnonzero(reason == 0)
+        row = np.full(len(batch), -1, np.int64)
+        row[good] = self.held + np.arange(len(good))
+        if len(good):
+            self._frames.append(batch.frame[good] if len(good) < len(batch) else batch.frame)
+            self._coded = Coded(*[np.concatenate([a, b[good]]) for a, b in zip(self._coded, coded, strict=True)])
+            self._codes = np.concatenate([self._codes, codes[:, good]], axis=1)
+            new = {"prints": prints[good], "event": number[good], "arrived": nows[good], "mark": -np.ones_like(good)}
+            self._columns = {name: np.concatenate([array, new[name]]) for name, array in self._columns.items()}
+        outcomes = self._run(Events(number, nows, row), finish=False)
+        bad = np.flatnonzero(reason)
+        self._tally.withheld(reason[bad])
+        return Outcomes(
+            outcomes.released,
+            outcomes.events,
+            np.concatenate([outcomes.withheld, number[bad]]),
+            np.concatenate([outcomes.reasons, reason[bad]]),
+        )
+
+    def tick(self, now: int) -> Outcomes:
+        """See :class:`Running`."""
+        self._clock[clocks.NOW] = max(int(self._clock[clocks.NOW]), now)
+        return self._run(self._moment(), finish=False)
+
+    def flush(self) -> Outcomes:
+        """See :class:`Running`."""
+        return self._run(self._moment(), finish=True)
+
+    @property
+    def held(self) -> int:
+        """See :class:`Running`."""
+        return len(self._columns["event"])
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        """See :class:`Running`; ``groups`` released at once, ``again``: tuples with a box published before."""
+        return self._tally.counters
+
+    def figures(self) -> Mapping[str, Any]:
+        """See :class:`Running`."""
+        return self._tally.figures(self.held, int(self._kept.published.alive.sum()) if self._kept else 0)
+
+    def snapshot(self) -> bytes:
+        """See :class:`Running`. Sealed with the key, because held records are kept whole."""
+        arrays: dict[str, NDArray[Any]] = {"clock": self._clock, "reasons": self._tally.reasons, **self._columns}
+        if self._kept is not None:
+            arrays |= {KEPT + name: array for name, array in self._kept.state().items()}
+            arrays |= {OWN + name: array for name, array in self.own_arrays().items()}
+        content = Content(
+            list(self.coder.names),
+            self.sensitive.k,
+            self.coder.learnt if self._kept is not None else [],
+            frame_bytes(pl.concat(self._frames, how="diagonal_relaxed") if self._frames else pl.DataFrame()),
+            {name: Array.of(array) for name, array in arrays.items()},
+            {**self._tally.counts, "next": self._next, "seq": self.seq},
+            dict(self._tally.sums),
+            [values.state for values in self.sensitive.values],
+        )
+        return seal(content, self.method, self._key)
+
+    def horizon(self, now: int) -> Horizon:
+        """How old a published box may be; ``now`` is the clock."""
+        at = max(0, int(now)) if self.bounds.by_time else self.seq
+        return Horizon(self.bounds.reuse > 0, at, at - self.bounds.reuse)
+
+    def _accept(self, batch: Batch) -> None:
+        if batch.first < self._next:
+            raise UsageError(
+                f"expected events from number {self._next}, found {batch.first}",
+                where=self.method,
+                hint="every event is pushed once",
+            )
+        for name in [*self.coder.names, *self.sensitive.columns]:
+            if name not in batch.frame.columns:
+                raise InputError(f"there is no column {name!r}", where=self.method, hint="the view must show it")
+        self._next = batch.first + len(batch)
+        self._tally.counts["events"] += len(batch)
+
+    def _start(self) -> None:
+        self._kept = KeptBoxes(self.coder, self.sensitive, self.bounds)
+        self._coded = self.coder.empty()
+        self.opened()
+
+    def _tell(self, times: Ints, prints: Ints) -> Ints:
+        nows = np.zeros(len(times), np.int64)
+        if self.bounds.timed:
+            clocks.tell_all(self._clock, times, prints, np.zeros(len(times), np.int64), nows)
+        return nows
+
+    def _moment(self) -> Events:
+        """The clock moved, and nothing else happened."""
+        one = np.ones(1, np.int64)
+        return Events(one * (self._next - 1), one * self._clock[clocks.NOW], -one)
+
+    def _run(self, events: Events, *, finish: bool) -> Outcomes:
+        if not self.held:
+            return Outcomes()
+        started = time.process_time()
+        arrived = self._columns["arrived"]
+        known = events.now[events.now >= 0]
+        if self.bounds.timed and len(known):
+            arrived[arrived < 0] = known[0]  # nobody knew the time when they came: they are as old as the clock
+        rules = self.sensitive.rules(self._columns["prints"], np.ascontiguousarray(self._codes))
+        self.kept.begin(rules)
+        released = _nothing(self.held, len(self.coder.names), self._tally.counts["emissions"])
+        task = Task(self.coder.tuples(self._coded), self._columns["prints"], rules, workspace(rules), released,
+                    self._columns["event"], arrived, self._columns["mark"])  # fmt: skip
+        self.decide(task, events, finish=finish)
+        outcomes = self._outcomes(task, Reason.END if finish else Reason.DUE)
+        self._tally.pause = max(self._tally.pause, time.process_time() - started)
+        return outcomes
+
+    def _outcomes(self, task: Task, reason: Reason) -> Outcomes:
+        released = task.released
+        self._tally.counts["emissions"] = int(released.count[1])
+        out, gone = np.flatnonzero(released.box >= 0), np.flatnonzero(released.box == WITHHELD)
+        if not len(out) and not len(gone):
+            return Outcomes()
+        # inside an emission the order is keyed, so that it says nothing about the order of arrival
+        out = out[np.lexsort((self._order.of_numbers(task.event[out]), released.when[out]))]
+        frame = pl.concat(self._frames, how="diagonal_relaxed") if len(self._frames) > 1 else self._frames[0]
+        used = int(released.count[0])
+        boxes = (released.box[out], released.low[:used], released.high[:used], released.level[:used])
+        data = self.coder.publish(frame[out], *boxes) if len(out) else None
+        reasons = np.full(len(gone), reason, np.uint8)
+        self._tally.released(out, task.event, released)
+        self._tally.withheld(reasons)
+        self._keep(frame, np.flatnonzero(released.box == HELD))
+        return Outcomes(data, task.event[out], task.event[gone], reasons)
+
+    def _keep(self, frame: pl.DataFrame, stay: Ints) -> None:
+        self._frames = [frame[stay]] if len(stay) else []
+        self._coded = Coded(*[a[stay] for a in self._coded])
+        self._codes = self._codes[:, stay]
+        self._columns = {name: array[stay] for name, array in self._columns.items()}
+
+    def _restore(self, content: Content) -> None:
+        if content.names != list(self.coder.names) or content.k != self.sensitive.k:
+            raise UsageError(
+                "the snapshot was made for other quasi columns or another k",
+                where=self.method,
+                hint="start anew: what is held there cannot be judged by other promises",
+            )
+        arrays = {name: array.numpy() for name, array in content.arrays.items()}
+        self._clock[:] = arrays["clock"]
+        self._tally.reasons[:] = arrays["reasons"]
+        self._columns = {name: arrays[name] for name in self._columns}
+        self._next, self.seq = content.numbers["next"], content.numbers["seq"]
+        self._tally.counts = {name: content.numbers[name] for name in self._tally.counts}
+        self._tally.sums = dict(content.sums)
+        for values, state in zip(self.sensitive.values, content.values, strict=True):
+            values.restore(state)
+        if not content.learnt:
+            return
+        self.coder.recall(content.learnt)
+        self._start()
+        self.kept.restore({n.removeprefix(KEPT): a for n, a in arrays.items() if n.startswith(KEPT)})
+        for name, array in self.own_arrays().items():
+            array[...] = arrays[OWN + name]
+        if self.held:
+            self._frames = [frame_of(content.held)]
+            self._coded = self.coder.code(self._frames[0])
+            self._codes, _ = self.sensitive.code(self._frames[0])
+
+
+def _clock(schema: Schema) -> Ints:
+    name = next(iter(schema.of("time")), None)
+    late, ahead = (schema[name].late, schema[name].ahead) if name else ("0s", "0s")
+    clock: Ints = clocks.new(duration(late), duration(ahead), WITNESSES)
+    return clock
+
+
+def _nothing(n: int, q: int, emissions: int) -> Released:
+    count = np.zeros(3, np.int64)
+    count[1] = emissions
+    return Released(
+        np.full(n, HELD, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros((n, q)),
+        np.zeros((n, q)),
+        np.zeros((n, q), np.int8),
+        np.zeros((n, q), np.int64),
+        np.zeros(n),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.bool_),
+        np.zeros(n, np.int64),
+        count,
+    )
