@@ -176,7 +176,8 @@ def _positions(series: pl.Series, distinct: pl.Series, codes: Codes) -> Codes:
     if series.dtype.is_numeric() and not series.null_count():
         return codes[np.searchsorted(distinct.to_numpy(), series.to_numpy())]
     spread = series.replace_strict(distinct, pl.Series(codes), return_dtype=pl.Int32)
-    return spread.fill_null(int(codes[-1]) if len(codes) and distinct[-1] is None else -1).to_numpy()
+    filled = spread.fill_null(int(codes[-1]) if len(codes) and distinct[-1] is None else -1)
+    return filled.to_numpy().astype(np.int32, copy=False)  # of no rows, polars forgets the type
 
 
 def _sensitive(series: pl.Series, column: Column, where: str) -> Sensitive:

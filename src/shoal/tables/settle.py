@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
-from shoal.core.release import boxes_of, dense
+from shoal.core.release import dense, read_alike
 from shoal.core.table import Sensitive, Table
 from shoal.kernels import promises as compiled
 from shoal.promises.base import Promise
@@ -90,22 +90,7 @@ def _merge(table: Table, promises: Sequence[Promise], labels: Labels) -> Labels:
     while True:
         count = int(labels.max(initial=-1)) + 1
         merged = dense(merge_broken(table.matrix, shape, rules, labels, count))
-        alike = _alike(table, merged) if table.people is not None else merged
+        alike = read_alike(table, merged)[0] if table.people is not None else merged
         if int(alike.max()) == int(merged.max()):
             return merged
         labels = alike  # groups that read alike are one group to whoever reads them
-
-
-def _alike(table: Table, labels: Labels) -> Labels:
-    """Labels in which groups that would be published alike are one."""
-    boxes = boxes_of(table, labels)
-    cells = []
-    for j, levels in enumerate(table.levels):
-        low, high, _ = boxes.column(j)
-        level = levels.meet(low, high)
-        hull = np.zeros(len(low), np.bool_) if levels.numbers is None else (level > 0) & (high != levels.missing)
-        node = levels.codes[low, level]
-        cells.append(np.where(hull, low + np.int64(levels.size), level))
-        cells.append(np.where(hull, high, node))
-    same = np.unique(np.stack(cells, 1), axis=0, return_inverse=True)[1].reshape(-1)
-    return dense(same[labels].astype(np.int32))
