@@ -88,6 +88,9 @@ def cast(frame: pl.DataFrame, types: Mapping[str, Type], where: str) -> pl.DataF
         wanted = TYPES[declared]
         if column.dtype == pl.String and declared in ("date", "datetime"):
             fitted = column.str.to_date(strict=False) if declared == "date" else column.str.to_datetime(strict=False)
+        elif column.dtype == pl.String and declared == "bool":
+            lower = column.str.to_lowercase()
+            fitted = lower.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
         else:
             fitted = column.cast(wanted, strict=False)
         lost = fitted.is_null() & column.is_not_null()
