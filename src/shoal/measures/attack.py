@@ -80,6 +80,11 @@ def _matches(column: tuple[pl.Series, NDArray[np.float64] | None], text: str | N
         with np.errstate(invalid="ignore"):
             upper = numbers <= cell.high if cell.closed else numbers < cell.high
             return np.asarray((numbers >= cell.low) & upper)
+    if cell.kind == "exact" and numbers is not None and text not in nodes:
+        try:  # a number is the same number however its column writes it
+            return np.asarray(numbers == float(text))
+        except ValueError:
+            pass
     if text in nodes:
         return texts.is_in(sorted(nodes[text])).fill_null(False).to_numpy()
     exact = (texts == text).fill_null(False).to_numpy()

@@ -69,17 +69,19 @@ def _entropy(table: Table, labels: NDArray[np.int32], boxes: Boxes, suppressed: 
     """Bits lost when a value is known only to be in its node, values as frequent as they are; over the most."""
     lost = most = 0.0
     kept = labels >= 0
+    sizes = np.bincount(labels[kept], minlength=len(boxes.low))
     for j, levels in enumerate(table.levels):
         codes = table.matrix[:, j]
         frequency = np.bincount(codes, minlength=levels.size).astype(np.float64)
         first, last = node_range(levels, boxes, j)
         running = np.concatenate([np.zeros(1), np.cumsum(frequency)])
         inside = running[last + 1] - running[first]
-        own = frequency[codes[kept]]
-        lost += float(np.log2(inside[labels[kept]] / own).sum())
-        everything = float(np.log2(table.size / frequency[codes]).sum()) if table.size else 0.0
-        lost += float(np.log2(table.size / frequency[codes[~kept]]).sum()) if (~kept).any() else 0.0
-        most += everything
+        # summed by value and by group: as many logarithms as there are of these, not as there are rows
+        bits = np.log2(np.maximum(frequency, 1.0))
+        gone = frequency - np.bincount(codes if kept.all() else codes[kept], minlength=levels.size)
+        lost += float(sizes @ np.log2(np.maximum(inside, 1.0)) - (frequency - gone) @ bits)
+        lost += float(gone.sum() * np.log2(max(1, table.size)) - gone @ bits)
+        most += float(frequency.sum() * np.log2(max(1, table.size)) - frequency @ bits)
     return lost / most if most else 0.0
 
 

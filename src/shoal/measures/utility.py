@@ -6,6 +6,8 @@ withheld row is not there.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cached_property
 from itertools import combinations
 
 import msgspec
@@ -16,6 +18,7 @@ from shoal.core.release import Boxes
 from shoal.core.table import Table
 from shoal.measures.loss import node_range
 
+BLOCK = 1 << 18  # rows looked at together: memory does not grow with the table
 MOST = 400  # distinct values: wider columns are left out of cross tables
 
 
@@ -31,72 +34,111 @@ class Utility(msgspec.Struct, frozen=True):
 
 
 def utility(table: Table, labels: NDArray[np.int32], boxes: Boxes) -> Utility:
-    """Compare what can be counted before and after. O(groups x values) per column, pairs of columns on top."""
-    kept = labels >= 0
-    sizes = np.bincount(labels[kept], minlength=len(boxes.low)).astype(np.float64)
-    means: dict[str, tuple[float, float]] = {}
-    before: dict[str, NDArray[np.float64]] = {}
-    after: dict[str, NDArray[np.float64]] = {}
-    for j, name in enumerate(table.names):
+    """Compare what can be counted before and after. O(rows + groups + values²) per pair of columns."""
+    sizes = np.bincount(labels[labels >= 0], minlength=len(boxes.low)).astype(np.float64)
+    columns = [_Column(table, boxes, j) for j in range(len(table.names))]
+    numeric = [c for c in columns if c.numbers is not None and len(c.numbers) > 1]
+    return Utility(
+        means={c.name: (_mean(c.values, c.frequency), _mean(c.expected(), sizes)) for c in numeric},
+        correlations={
+            f"{a.name}, {b.name}": (
+                _correlate(_rows(table, a, b), a, b),
+                _correlate([(a.expected(), b.expected(), sizes)], a, b),
+            )
+            for a, b in combinations(numeric, 2)
+        },
+        cross_tables={
+            f"{a.name}, {b.name}": _distance(table, a, b, sizes)
+            for a, b in combinations([c for c in columns if len(c.frequency) <= MOST], 2)
+        },
+    )
+
+
+class _Column:
+    """A column's values, how often they occur, and the values behind each group's cell: a run of them."""
+
+    def __init__(self, table: Table, boxes: Boxes, j: int) -> None:
         levels = table.levels[j]
-        if not levels.values.dtype.is_numeric() or levels.size < 2:
-            continue
-        numbers = levels.values.cast(float).fill_null(float("nan")).to_numpy()
-        before[name] = numbers[table.matrix[:, j]]
-        after[name] = _expected(table, boxes, j, numbers)
-        means[name] = (_mean(before[name]), _mean(after[name][labels[kept]]))
-    correlations = {
-        f"{a}, {b}": (_correlate(before[a], before[b]), _correlate(after[a][labels[kept]], after[b][labels[kept]]))
-        for a, b in combinations(before, 2)
-    }
-    small = [j for j, x in enumerate(table.levels) if x.size <= MOST]
-    shares = {j: _shares(table, boxes, j) for j in small} if len(sizes) * MOST <= 50_000_000 else {}
-    cross = {
-        f"{table.names[a]}, {table.names[b]}": _distance(table, shares[a], shares[b], a, b, sizes)
-        for a, b in combinations(shares, 2)
-    }
-    return Utility(means, correlations, cross)
+        self.name, self.j = table.names[j], j
+        self.frequency = np.bincount(table.matrix[:, j], minlength=levels.size).astype(np.float64)
+        self.first, self.last = node_range(levels, boxes, j)
+        number = levels.values.dtype.is_numeric()
+        self.numbers = levels.values.cast(float).fill_null(float("nan")).to_numpy() if number else None
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        assert self.numbers is not None
+        return self.numbers
+
+    @cached_property
+    def middle(self) -> float:
+        """The mean; what is summed is summed about it, or large numbers would drown small differences."""
+        return _mean(self.values, self.frequency)
+
+    def expected(self) -> NDArray[np.float64]:
+        """The mean of the values each group's cell may stand for."""
+        known = np.where(np.isnan(self.values), 0.0, self.frequency)
+        weight = np.concatenate([np.zeros(1), np.cumsum(known)])
+        total = np.concatenate([np.zeros(1), np.cumsum(known * np.nan_to_num(self.values - self.middle))])
+        inside = weight[self.last + 1] - weight[self.first]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray((total[self.last + 1] - total[self.first]) / inside + self.middle)
+
+    def behind(self) -> NDArray[np.float64]:
+        """How many rows of the table have a value that a group's cell may stand for."""
+        running = np.concatenate([np.zeros(1), np.cumsum(self.frequency)])
+        return np.asarray(np.maximum(running[self.last + 1] - running[self.first], 1.0))
 
 
-def _expected(table: Table, boxes: Boxes, j: int, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mean of the values a group's cell may stand for."""
-    first, last = node_range(table.levels[j], boxes, j)
-    frequency = np.bincount(table.matrix[:, j], minlength=table.levels[j].size).astype(np.float64)
-    frequency[np.isnan(numbers)] = 0.0
-    weight = np.concatenate([np.zeros(1), np.cumsum(frequency)])
-    total = np.concatenate([np.zeros(1), np.cumsum(frequency * np.nan_to_num(numbers))])
-    inside = weight[last + 1] - weight[first]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((total[last + 1] - total[first]) / inside)
-
-
-def _shares(table: Table, boxes: Boxes, j: int) -> NDArray[np.float64]:
-    """Per group, how the values of a column are spread behind its cell."""
-    size = table.levels[j].size
-    first, last = node_range(table.levels[j], boxes, j)
-    frequency = np.bincount(table.matrix[:, j], minlength=size).astype(np.float64)
-    at = np.arange(size)
-    out = np.where((at >= first[:, None]) & (at <= last[:, None]), frequency, 0.0)
-    return np.asarray(out / np.maximum(out.sum(1, keepdims=True), 1e-300))
-
-
-def _distance(
-    table: Table, a: NDArray[np.float64], b: NDArray[np.float64], ja: int, jb: int, sizes: NDArray[np.float64]
-) -> float:
-    truth = np.zeros((a.shape[1], b.shape[1]))
-    np.add.at(truth, (table.matrix[:, ja], table.matrix[:, jb]), 1.0)
-    seen = (a * sizes[:, None]).T @ b
+def _distance(table: Table, a: _Column, b: _Column, sizes: NDArray[np.float64]) -> float:
+    truth = np.zeros(len(a.frequency) * len(b.frequency))
+    for start in range(0, table.size, BLOCK):
+        part = table.matrix[start : start + BLOCK]
+        truth += np.bincount(part[:, a.j].astype(np.int64) * len(b.frequency) + part[:, b.j], minlength=len(truth))
+    seen = _spread(a, b, sizes).ravel()
     return float(np.abs(truth / max(1.0, truth.sum()) - seen / max(1.0, seen.sum())).sum() / 2)
 
 
-def _mean(values: NDArray[np.float64]) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")
+def _spread(a: _Column, b: _Column, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The rows of every group spread over the pairs of values behind its two cells, a rectangle.
+
+    Corners are marked and summed up, so that a group costs four steps however wide its cells are.
+    """
+    width = len(b.frequency) + 1
+    corners = np.zeros((len(a.frequency) + 1) * width)
+    share = sizes / (a.behind() * b.behind())
+    for row, column, sign in ((a.first, b.first, 1), (a.first, b.last + 1, -1), (a.last + 1, b.first, -1)):
+        corners += sign * np.bincount(row * width + column, weights=share, minlength=len(corners))
+    corners += np.bincount((a.last + 1) * width + b.last + 1, weights=share, minlength=len(corners))
+    density = corners.reshape(-1, width).cumsum(0).cumsum(1)[:-1, :-1]
+    return np.asarray(np.maximum(density, 0.0) * a.frequency[:, None] * b.frequency)
 
 
-def _correlate(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
-    known = ~(np.isnan(a) | np.isnan(b))
-    a, b = a[known], b[known]
-    if len(a) < 2 or a.std() == 0 or b.std() == 0:
+Pairs = Iterable[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]  # numbers, and how often
+
+
+def _rows(table: Table, a: _Column, b: _Column) -> Pairs:
+    for start in range(0, table.size, BLOCK):
+        part = table.matrix[start : start + BLOCK]
+        yield a.values[part[:, a.j]], b.values[part[:, b.j]], np.ones(len(part))
+
+
+def _correlate(pairs: Pairs, a: _Column, b: _Column) -> float:
+    moments = np.zeros(6)
+    for x, y, weight in pairs:
+        known = ~(np.isnan(x) | np.isnan(y)) & (weight > 0)
+        x, y, weight = x[known] - a.middle, y[known] - b.middle, weight[known]
+        moments += [weight.sum(), weight @ x, weight @ y, weight @ (x * x), weight @ (y * y), weight @ (x * y)]
+    n = moments[0]
+    if n < 2:
         return float("nan")
-    return float(np.corrcoef(a, b)[0, 1])
+    mean_x, mean_y, xx, yy, xy = moments[1:] / n
+    spread = np.array([xx - mean_x**2, yy - mean_y**2])
+    if (spread <= 1e-18 * np.maximum(1.0, np.array([a.middle, b.middle]) ** 2)).any():
+        return float("nan")
+    return float(np.clip((xy - mean_x * mean_y) / np.sqrt(spread.prod()), -1, 1))
+
+
+def _mean(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
+    known = ~np.isnan(values) & (weights > 0)
+    return float(np.average(values[known], weights=weights[known])) if known.any() else float("nan")
