@@ -20,6 +20,7 @@ _FACE = {
     "anonymize": "shoal.api",
     "verify": "shoal.api",
     "measure": "shoal.api",
+    "anonymize_series": "shoal.curves",
     "hospital": "shoal.datasets.hospital",
     "ShoalError": "shoal.core.errors",
     "PromiseError": "shoal.core.errors",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from shoal.core.hierarchy.suppress import Suppress
     from shoal.core.hierarchy.tree import Tree
     from shoal.core.schema import Column, Schema
+    from shoal.curves import anonymize_series
     from shoal.datasets.hospital import hospital
     from shoal.promises.k_anonymity import KAnonymity
     from shoal.promises.l_diversity import LDiversity

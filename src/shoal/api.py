@@ -40,7 +40,7 @@ from shoal.verify import Verdict
 from shoal.verify import intersection as intersect
 from shoal.verify import verify as verify_frame
 
-DEFAULT_METHOD = "mondrian"
+DEFAULT_METHOD = "local"
 
 Quasi = Sequence[str] | Mapping[str, Hierarchy | str | Mapping[str, Any] | None]
 

@@ -26,6 +26,11 @@ def anonymize(
     k: int | None = None,
     l: float | None = None,
     t: float | None = None,
+    series: Annotated[bool, Parameter(negative=())] = False,
+    curve: Annotated[str | None, Parameter(name="--id")] = None,
+    p: int | None = None,
+    time: str | None = None,
+    value: str | None = None,
     method: str | None = None,
     effort: str | None = None,
     report: str | None = None,
@@ -68,8 +73,18 @@ def anonymize(
         Every group has at least l different values of each sensitive column.
     t
         Every group's sensitive values are spread like the whole table's, within t.
+    series
+        The table holds curves: a row each, a column per instant (or long, with --time and --value).
+    curve
+        Of curves: the column that names them; never released.
+    p
+        Of curves: at least p of the k under one envelope share their pattern.
+    time
+        Of a long table of curves: the column of the instants.
+    value
+        Of a long table of curves: the column of the values.
     method
-        How groups are found, for example `mondrian`.
+        How groups are found, for example `mondrian`; of curves `kapra`, `naive` or `banded`.
     effort
         How long a method may search: low, normal, high, or a number of steps.
     report
@@ -91,6 +106,35 @@ def anonymize(
     separator = "\t" if separator == "TAB" else separator
     if cells not in ("text", "struct"):
         raise UsageError(f"expected text or struct, found {cells!r}", where="--cells")
+    title = "standard input" if data == "-" else Path(data).name
+    if series:
+        from shoal.curves import anonymize_series
+
+        if k is None or p is None:
+            raise UsageError("curves need k and p", where="--series", hint="for example --k 16 --p 6")
+        more = {"method": method} if method else {}
+        with progress("anonymizing") as tell:
+            released, told = anonymize_series(
+                files.read(data, separator=separator),
+                k=k,
+                p=p,
+                l=l,
+                id=curve,
+                sensitive=names(sensitive),
+                time=time,
+                value=value,
+                title=title,
+                seed=seed,
+                progress=tell,
+                **more,
+            )
+        if not dry_run:
+            typed = cells == "struct" and time is None
+            files.write(released.frame(typed=True) if typed else released.data, output or "-")
+            if report is not None:
+                files.write_text(told.json() if report.endswith(".json") else told.text(), report)
+        say(told.json() if json else told.text())
+        return
     with progress("anonymizing") as tell:
         if policy is not None:
             release = api.anonymize_view(
@@ -126,7 +170,7 @@ def anonymize(
                 effort=_effort(effort),
                 seed=seed,
                 cells=cells,
-                title="standard input" if data == "-" else Path(data).name,
+                title=title,
                 progress=tell,
             )
     target = output or "-"

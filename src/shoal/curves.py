@@ -1,0 +1,89 @@
+"""The face for curves: group them, verify what would be published, and say what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from shoal.core.errors import PromiseError
+from shoal.core.groups import Finding, Groups
+from shoal.promises.kp_anonymity import KPAnonymity
+from shoal.promises.l_diversity import LDiversity
+from shoal.series.face import SeriesRelease
+from shoal.series.face import anonymize_series as group_series
+
+
+class SeriesReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known about a release of curves."""
+
+    title: str
+    method: str
+    rows: int
+    released: int
+    withheld: dict[str, int]
+    altered: dict[str, int]
+    findings: list[Finding]
+    verified: bool
+    figures: dict[str, float]
+
+    def json(self) -> str:
+        """All figures, for machines."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+
+    def text(self) -> str:
+        """A page for the terminal."""
+        lines = [f"{self.title}: {self.released:,} of {self.rows:,} curves released by {self.method}", ""]
+        lines += [f"Promises: {'VERIFIED' if self.verified else 'BROKEN'}"]
+        lines += [f"  {'✓' if f.kept else '✗'} {f}" for f in self.findings]
+        lines += ["", "Loss and sizes:"]
+        width = max(map(len, self.figures), default=0)
+        lines += [f"  {name.replace('_', ' '):<{width}}  {value:,.4g}" for name, value in self.figures.items()]
+        lines += [f"Withheld: {n:,} curves ({why})" for why, n in self.withheld.items()]
+        lines += [f"Altered: {n:,} values of {column}" for column, n in self.altered.items() if n]
+        return "\n".join(lines)
+
+
+def anonymize_series(
+    data: Any,
+    *,
+    k: int,
+    p: int,
+    l: float | None = None,
+    sensitive: Sequence[str] | Mapping[str, Any] = (),
+    title: str = "curves",
+    **more: Any,
+) -> tuple[SeriesRelease, SeriesReport]:
+    """Curves made (k,P)-anonymous and verified; see :func:`shoal.series.face.anonymize_series` for all parameters.
+
+    >>> import numpy as np
+    >>> curves = np.add.outer(np.arange(8), [0, 1, 2, 3])
+    >>> release, report = anonymize_series(curves, k=4, p=2)
+    >>> report.verified
+    True
+    """
+    release = group_series(data, k=k, p=p, l=l, sensitive=sensitive, **more)
+    frame = release.frame()
+    findings = KPAnonymity(k, p).judge_frame(frame, release.instants)
+    if l is not None and l > 1:
+        cells = frame.select(group=frame.select("group", "pattern", "level").to_struct("cell").rank("dense") - 1)
+        labels = cells["group"].to_numpy().astype(np.int32)
+        for column in release.published.sensitive.columns:
+            findings.append(LDiversity(l, column, kind="frequency").judge(Groups(labels, {column: frame[column]})))
+    broken = next((f for f in findings if not f.kept), None)
+    if broken is not None:
+        raise PromiseError(f"the release was not made: {broken}", where="verify")
+    report = SeriesReport(
+        title=title,
+        method=release.method.use,
+        rows=len(release.curves.values) + release.curves.dropped,
+        released=frame.height,
+        withheld=dict(release.withheld),
+        altered=dict(release.altered),
+        findings=findings,
+        verified=True,
+        figures=release.figures(),
+    )
+    return release, report
