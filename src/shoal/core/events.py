@@ -103,7 +103,7 @@ def _scaled(values: NDArray[Any], unit: Unit) -> Micros:
     if values.dtype.kind == "f":
         with np.errstate(invalid="ignore", over="ignore"):
             good = (values >= 0) & (values <= LAST / SECOND * per)
-        return np.where(good, np.rint(np.where(good, values, 0) * (SECOND / per)), -1).astype(np.int64)
+        return np.where(good, np.floor(np.where(good, values, 0) * (SECOND / per) + 0.5), -1).astype(np.int64)
     good = (values >= 0) & (values <= min(LAST // SECOND * per, 2**63 - 1))
     whole = np.where(good, values, 0).astype(np.int64)
     return np.where(good, whole * (SECOND // per) if per <= SECOND else whole // (per // SECOND), -1)
@@ -116,7 +116,7 @@ def scale(unit: Unit) -> Callable[[Any], int]:
 
     def one(value: Any) -> int:
         try:
-            return round(value * factor) if 0 <= value <= most else -1
+            return int(value * factor + 0.5) if 0 <= value <= most else -1
         except TypeError:
             return int(micros([value], unit)[0])
 

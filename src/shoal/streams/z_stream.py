@@ -89,7 +89,7 @@ class ZStream:
             return cast("str | None", self.push_many([time], [subject], [value]).values[0])
         level = decide_next(self._handle, self._scale(time), person, row)
         if level >= 0:
-            return cast(str, labels[level])
+            return labels[level]
         if level <= -100:
             self._window.grow(-100 - level)
             self._handle = self._handed()

@@ -1,0 +1,190 @@
+"""Events by the batch: NDJSON, CSV (also .gz) and Parquet in, as they come; NDJSON or CSV out, line by line.
+
+A line that cannot be read becomes a row of nulls: its event is withheld and counted, and the stream goes on. With
+``strict`` it stops there and says which line it was, never what stood in it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, cast
+
+import msgspec
+import polars as pl
+
+from shoal.connect.files import format_of
+from shoal.core.errors import InputError, OutputError, UsageError
+
+CHUNK = 8 << 20
+
+
+class Events:
+    """A source of frames with the columns asked for. ``bad`` counts lines that could not be read."""
+
+    def __init__(self, path: str, columns: Sequence[str], *, strict: bool = False, chunk: int = CHUNK) -> None:
+        self.path = path
+        self.columns = list(columns)
+        self.strict = strict
+        self.bad = 0
+        self._chunk = chunk
+        self._lines = 0
+        self._schema: dict[str, pl.DataType] | None = None
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        kind = "ndjson" if self.path == "-" else format_of(self.path)
+        if kind == "parquet":
+            yield from self._parquet()
+            return
+        with _open(self.path) as stream:
+            header = b""
+            if kind == "csv":
+                header = stream.readline()
+            for lines in _whole_lines(stream, self._chunk):
+                frame = self._csv(header + lines) if kind == "csv" else self._ndjson(lines)
+                self._lines += frame.height
+                if frame.height:
+                    yield frame
+
+    def _parquet(self) -> Iterator[pl.DataFrame]:
+        try:
+            frame = pl.scan_parquet(self.path).select(self.columns)
+            rows = int(frame.select(pl.len()).collect().item())
+            for at in range(0, rows, 1 << 17):
+                yield frame.slice(at, 1 << 17).collect()
+        except (pl.exceptions.PolarsError, OSError):
+            raise InputError(
+                "cannot be read as Parquet", where=self.path, hint=f"expected columns {', '.join(self.columns)}"
+            ) from None
+
+    def _csv(self, text: bytes) -> pl.DataFrame:
+        try:
+            frame = pl.read_csv(text, infer_schema=False, truncate_ragged_lines=not self.strict, quote_char='"')
+        except pl.exceptions.PolarsError:
+            raise InputError("cannot be read as CSV", where=f"{self.path}, after line {self._lines:,}") from None
+        missing = [c for c in self.columns if c not in frame.columns]
+        if missing:
+            raise InputError(f"there is no column {missing[0]!r}", where=self.path)
+        return frame.select(self.columns)
+
+    def _ndjson(self, lines: bytes) -> pl.DataFrame:
+        schema = self._schema or self._guess(lines)
+        try:
+            frame = pl.read_ndjson(io.BytesIO(lines), schema=schema)
+            if frame.height == lines.count(b"\n") + (not lines.endswith(b"\n")):
+                return frame
+        except pl.exceptions.PolarsError:
+            pass
+        return self._line_by_line(lines, schema)
+
+    def _guess(self, lines: bytes) -> dict[str, pl.DataType]:
+        """The type of each column, by the first lines that can be read."""
+        seen: dict[str, set[type]] = {name: set() for name in self.columns}
+        for line in lines.split(b"\n", 200)[:200]:
+            record = _record(line)
+            for name in self.columns:
+                if record is not None and record.get(name) is not None:
+                    seen[name].add(type(record[name]))
+        kinds: dict[frozenset[type], pl.DataType] = {
+            frozenset({int}): pl.Int64(),
+            frozenset({float}): pl.Float64(),
+            frozenset({int, float}): pl.Float64(),
+            frozenset({bool}): pl.Boolean(),
+        }
+        self._schema = {name: kinds.get(frozenset(types), pl.String()) for name, types in seen.items()}
+        return self._schema
+
+    def _line_by_line(self, lines: bytes, schema: dict[str, pl.DataType]) -> pl.DataFrame:
+        """The slow road for a chunk with something wrong in it."""
+        rows: list[dict[str, object]] = []
+        for at, line in enumerate(lines.rstrip(b"\n").split(b"\n")):
+            record = _record(line)
+            if record is None:
+                if self.strict:
+                    raise InputError("not a JSON object", where=f"{self.path}, line {self._lines + at + 1:,}")
+                self.bad += 1
+                record = {}
+            rows.append({name: _fitting(record.get(name), schema[name]) for name in schema})
+        return pl.DataFrame(rows, schema=schema, strict=False)
+
+
+def _record(line: bytes) -> dict[str, object] | None:
+    try:
+        record = msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _fitting(value: object, dtype: pl.DataType) -> object:
+    if dtype == pl.String:
+        return value if value is None or isinstance(value, str) else str(value)
+    if isinstance(value, bool) != (dtype == pl.Boolean):
+        return None
+    return value if isinstance(value, (int, float, bool)) and abs(value) < 2**63 else None
+
+
+def _open(path: str) -> IO[bytes]:
+    if path == "-":
+        return sys.stdin.buffer
+    try:
+        return cast(IO[bytes], gzip.open(path)) if Path(path).suffix == ".gz" else Path(path).open("rb")
+    except OSError as error:
+        raise InputError(f"cannot be opened ({error.strerror})", where=path) from None
+
+
+def _whole_lines(stream: IO[bytes], size: int) -> Iterator[bytes]:
+    """What has arrived, cut behind its last line end: a quiet pipe is not kept waiting."""
+    read = getattr(stream, "read1", stream.read)
+    rest: list[bytes] = []
+    while True:
+        try:
+            data = read(size)
+        except (OSError, EOFError):
+            raise InputError("the input broke off", where="events") from None
+        if not data:
+            break
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            yield b"".join([*rest, data[:cut]])
+            rest = []
+        rest.append(data[cut:])
+    last = b"".join(rest)
+    if last.strip():
+        yield last
+
+
+class Sink:
+    """Released rows out, batch by batch: NDJSON, or CSV by the file's name. A resumed stream appends."""
+
+    def __init__(self, path: str, *, append: bool = False) -> None:
+        self._kind = "ndjson" if path == "-" else format_of(path)
+        if self._kind == "parquet":
+            raise UsageError("a stream is written as NDJSON or CSV", where=path)
+        try:
+            self._out = sys.stdout.buffer if path == "-" else Path(path).open("ab" if append else "wb")  # noqa: SIM115
+        except OSError as error:
+            raise OutputError(f"cannot be written ({error.strerror})", where=path) from None
+        self._new = path == "-" or self._out.tell() == 0
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """One batch."""
+        try:
+            if self._kind == "csv":
+                self._out.write(frame.write_csv(include_header=self._new).encode())
+            else:
+                frame.write_ndjson(self._out)
+            self._out.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(f"cannot be written ({error.strerror})", where="output") from None
+        self._new = False
+
+    def close(self) -> None:
+        """End it."""
+        if self._out is not sys.stdout.buffer:
+            self._out.close()

@@ -1,0 +1,157 @@
+"""A stream on one machine: source, batches, the view's masks, the method, outcomes, sink. For every stream method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.core.errors import InputError, PolicyError
+from shoal.core.events import micros
+from shoal.core.keys import KeyRing
+from shoal.core.schema import Schema
+from shoal.policy.columns import ColumnView
+from shoal.policy.document import Policy
+from shoal.policy.views import RoleView
+from shoal.promises.base import Promise
+from shoal.streams import STREAM_METHODS
+from shoal.streams.base import Batch, Outcomes, Reason, Running, StreamMethod
+
+Write = Callable[[pl.DataFrame], None]
+LARGEST = 1 << 17
+
+
+@dataclass
+class StreamJob:
+    """What runs: a view's schema, promises and method. Without a ``view`` nothing is masked."""
+
+    schema: Schema
+    promises: Sequence[Promise]
+    method: StreamMethod
+    view: RoleView | None = None
+    keys: KeyRing = field(default_factory=KeyRing)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns the source must bring."""
+        return list((self.view.schema if self.view is not None else self.schema).columns)
+
+
+def job_of(policy: Policy, role: str | None, keys: KeyRing) -> StreamJob:
+    """The job a policy's view describes."""
+    chosen = policy.view(role)
+    if not isinstance(chosen.method, StreamMethod):
+        raise PolicyError(
+            "the view names no stream method",
+            where=f"views.{chosen.name}.method",
+            hint=f"one of: {', '.join(STREAM_METHODS.names())}",
+        )
+    view = RoleView.of(policy, chosen.name)
+    # a quasi column this role does not see is nothing to decide
+    seen = {n: c for n, c in policy.schema.columns.items() if c.role != "quasi" or n not in view.hides}
+    return StreamJob(Schema(seen), chosen.promises, chosen.method, view, keys)
+
+
+class LocalRunner:
+    """Feeds a stream method from frames and hands on what it releases.
+
+    Everything a method holds back it gives at ``finish``; ``stop`` leaves it in the snapshot instead.
+    """
+
+    def __init__(
+        self,
+        job: StreamJob,
+        key: bytes,
+        write: Write,
+        *,
+        seed: int = 0,
+        snapshot: bytes | None = None,
+        strict: bool = False,
+        marks: Callable[[Sequence[int]], None] | None = None,
+    ) -> None:
+        self.job = job
+        self.first, state = _split(snapshot)
+        self.method: Running = job.method.start(job.schema, job.promises, key=key, seed=seed, snapshot=state)
+        self.released = 0
+        self._write = write
+        self._strict = strict
+        self._marks = marks
+        self._masks: ColumnView | None = None
+        self._time = next(iter(job.schema.of("time")), None)
+
+    def feed(self, frame: pl.DataFrame) -> None:
+        """Take events as they stand in the source."""
+        for part in frame.iter_slices(LARGEST):
+            batch = self._batch(part)
+            self.first += part.height
+            self._emit(self.method.push(batch))
+
+    def tick(self, now: int) -> None:
+        """Tell the method the time, though no event came."""
+        self._emit(self.method.tick(now))
+
+    def finish(self) -> None:
+        """The stream has ended: decide what is still held."""
+        self._emit(self.method.flush())
+
+    def run(self, source: Iterable[pl.DataFrame], stopped: Callable[[], bool] = lambda: False) -> bool:
+        """All of a source; False if it was stopped before the end."""
+        for frame in source:
+            self.feed(frame)
+            if stopped():
+                return False
+        self.finish()
+        return True
+
+    def snapshot(self) -> bytes:
+        """The method's state and how many events it has seen."""
+        return self.first.to_bytes(8, "little") + self.method.snapshot()
+
+    def _batch(self, frame: pl.DataFrame) -> Batch:
+        schema = self.job.schema
+        times = (
+            micros(frame[self._time], schema[self._time].unit)
+            if self._time is not None
+            else self.first + np.arange(frame.height, dtype=np.int64)
+        )
+        subject = schema.subject
+        subjects = frame[subject].cast(pl.String) if subject is not None else None
+        return Batch(self._shown(frame), times, subjects, self.first)
+
+    def _shown(self, frame: pl.DataFrame) -> pl.DataFrame:
+        view = self.job.view
+        if view is None:
+            return frame
+        if self._masks is None:
+            self._masks = ColumnView(view, frame.schema, self.job.keys)
+        viewed = self._masks.apply(frame)
+        if viewed.data.height != frame.height:
+            raise InputError("a windowed mask withholds rows; it cannot stand before a stream method", where=view.role)
+        return viewed.data.drop([c for c in view.hides if c in viewed.data.columns])
+
+    def _emit(self, outcomes: Outcomes) -> None:
+        if self._strict and len(outcomes.withheld):
+            bad = outcomes.withheld[outcomes.reasons == Reason.BAD]
+            if len(bad):
+                raise InputError("an unusable time, subject or value", where=f"event {int(bad[0]) + 1:,}")
+        if outcomes.released is not None and outcomes.released.height:
+            self.released += outcomes.released.height
+            self._write(outcomes.released)
+            if self._marks is not None:
+                self._marks(outcomes.events.tolist())
+
+
+def _split(snapshot: bytes | None) -> tuple[int, bytes | None]:
+    if snapshot is None:
+        return 0, None
+    if len(snapshot) < 8:
+        raise InputError("this is not a snapshot of a stream", where="snapshot")
+    return int.from_bytes(snapshot[:8], "little"), snapshot[8:]
+
+
+def figures(runner: LocalRunner) -> dict[str, Any]:
+    """Counters and live figures together."""
+    return {**runner.method.counters, **runner.method.figures()}
