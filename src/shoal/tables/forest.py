@@ -117,4 +117,5 @@ def crowd_of(table: Table) -> Crowd:
     of_row = np.empty(n, np.int32)
     of_row[members] = np.cumsum(change) - 1
     tuples = np.ascontiguousarray(ordered[change])
-    return Crowd(tuples, *alike_runs(tuples), first, members, of_row, column)
+    alike, after = alike_runs(tuples)
+    return Crowd(tuples, alike, after, first, members, of_row, column)
