@@ -111,11 +111,24 @@ def group(frame: pl.DataFrame, quasi: Sequence[str]) -> NDArray[np.int32]:
         codes = _codes(frame[name])
         size = int(codes.max(initial=0)) + 1
         if room * size >= 2**62:
-            key = np.unique(key, return_inverse=True)[1]
+            key = _dense(key).astype(np.int64)
             room = int(key.max(initial=0)) + 1
-        key = key * size + codes
+        key *= size
+        key += codes
         room *= size
-    return np.unique(key, return_inverse=True)[1].astype(np.int32)
+    return _dense(key)
+
+
+def _dense(key: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Equal keys get equal labels from 0, in the order of the keys; half the memory that unique() takes."""
+    order = np.argsort(key, kind="stable")
+    ordered = key[order]
+    new = np.zeros(len(key), np.bool_)
+    new[1:] = ordered[1:] != ordered[:-1]
+    del ordered
+    labels = np.empty(len(key), np.int32)
+    labels[order] = np.cumsum(new, dtype=np.int32)
+    return labels
 
 
 def intersection(
