@@ -161,7 +161,9 @@ def test_the_memory_ceiling_fails_closed() -> None:
     out = small.push_many(np.arange(n) / 10, names, pl.Series([f"v{i // 2}" for i in range(n)]))
     assert small.counters["full"] > 0
     assert small.figures()["bytes"] <= 1_300_000
-    free = z_anonymity(2, "1h", key=KEY).push_many(np.arange(n) / 10, names, pl.Series([f"v{i // 2}" for i in range(n)]))
+    free = z_anonymity(2, "1h", key=KEY).push_many(
+        np.arange(n) / 10, names, pl.Series([f"v{i // 2}" for i in range(n)])
+    )
     assert all(a is None or a == b for a, b in zip(out.values.to_list(), free.values.to_list(), strict=True))
     # when the window has moved on there is room again
     later = small.push_many([50_000.0, 50_001.0], ["a", "b"], ["x", "x"])
@@ -171,7 +173,9 @@ def test_the_memory_ceiling_fails_closed() -> None:
 @pytest.mark.parametrize("bad", [float("nan"), -1.0, float("inf"), 1e30, None])
 def test_unusable_times_people_and_values_are_withheld_and_counted(bad: float | None) -> None:
     stream = z_anonymity(1, 10, key=KEY)
-    out = stream.push_many([1.0, bad, 2.0, 2.0, 2.0, 2.0], ["a", "b", None, "c", "d", "e"], ["x", "x", "x", "", None, "x" * 5000])
+    out = stream.push_many(
+        [1.0, bad, 2.0, 2.0, 2.0, 2.0], ["a", "b", None, "c", "d", "e"], ["x", "x", "x", "", None, "x" * 5000]
+    )
     assert out.values.to_list() == ["x", None, None, None, None, None]
     assert stream.counters["bad"] == 5
     assert stream.push(bad, "f", "x") is None
