@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from shoal.cli.terminal import File, Json, Names, Output, Separator, answer, names, pairs, progress, say
 from shoal.core.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from shoal.core.schema import Schema
+    from shoal.promises.base import Promise
+    from shoal.tables.base import TableMethod
 
 
 def anonymize(
@@ -31,6 +38,8 @@ def anonymize(
     p: int | None = None,
     time: str | None = None,
     value: str | None = None,
+    append: str | None = None,
+    publish: Literal["whole", "new"] = "whole",
     method: str | None = None,
     effort: str | None = None,
     report: str | None = None,
@@ -58,7 +67,7 @@ def anonymize(
     quasi
         Columns an outsider may know.
     hierarchy
-        How a quasi column becomes less precise: `zip=prefix:5`, `country=countries.csv`, `age=range`.
+        How a quasi column becomes less precise: `zip=prefix:5`, `country=countries.csv`, `age=range:0:120`.
     sensitive
         Columns an outsider must not learn; shown unchanged.
     plain
@@ -83,6 +92,10 @@ def anonymize(
         Of a long table of curves: the column of the instants.
     value
         Of a long table of curves: the column of the values.
+    append
+        Continuous mode: a state file. Each call takes one more chunk; what was published only becomes more general.
+    publish
+        In continuous mode: the whole table so far, or only the new rows.
     method
         How groups are found, for example `mondrian`; of curves `kapra`, `naive` or `banded`.
     effort
@@ -108,32 +121,23 @@ def anonymize(
         raise UsageError(f"expected text or struct, found {cells!r}", where="--cells")
     title = "standard input" if data == "-" else Path(data).name
     if series:
-        from shoal.curves import anonymize_series
-
         if k is None or p is None:
             raise UsageError("curves need k and p", where="--series", hint="for example --k 16 --p 6")
-        more = {"method": method} if method else {}
-        with progress("anonymizing") as tell:
-            released, told = anonymize_series(
-                files.read(data, separator=separator),
-                k=k,
-                p=p,
-                l=l,
-                id=curve,
-                sensitive=names(sensitive),
-                time=time,
-                value=value,
-                title=title,
-                seed=seed,
-                progress=tell,
-                **more,
-            )
-        if not dry_run:
-            typed = cells == "struct" and time is None
-            files.write(released.frame(typed=True) if typed else released.data, output or "-")
-            if report is not None:
-                files.write_text(told.json() if report.endswith(".json") else told.text(), report)
-        say(told.json() if json else told.text())
+        asked = {"id": curve, "sensitive": names(sensitive), "time": time, "value": value, "k": k, "p": p, "l": l}
+        if method is not None:
+            asked["method"] = method
+        frame = files.read(data, separator=separator)
+        _curves(frame, asked, title, output or "-", report, cells, seed, dry_run, json)
+        return
+    if append is not None:
+        if policy is not None or not quasi:
+            raise UsageError("continuous mode takes its columns from --quasi", where="--append")
+        columns = dict.fromkeys(names(quasi)) | hierarchies(hierarchy, names(quasi))
+        schema = api.build_schema(columns, sensitive=names(sensitive), plain=names(plain), subject=subject)
+        promises = api.short_promises(schema, k=k, l=l, t=t)
+        chosen = api.choose_method(method, _effort(effort)) if method else None
+        frame = files.read(data, separator=separator)
+        _chunk(frame, Path(append), schema, promises, chosen, publish, output or "-", separator or ",", seed, dry_run)
         return
     with progress("anonymizing") as tell:
         if policy is not None:
@@ -187,6 +191,58 @@ def anonymize(
         say(f"report: {report}")
 
 
+def _curves(
+    frame: pl.DataFrame,
+    asked: dict[str, Any],
+    title: str,
+    output: str,
+    report: str | None,
+    cells: str,
+    seed: int,
+    dry_run: bool,
+    json: bool,
+) -> None:
+    from shoal.connect import files
+    from shoal.curves import anonymize_series
+
+    with progress("anonymizing") as tell:
+        released, told = anonymize_series(frame, title=title, seed=seed, progress=tell, **asked)
+    if not dry_run:
+        if report is not None:
+            files.write_text(told.json() if report.endswith(".json") else told.text(), report)
+        typed = cells == "struct" and asked["time"] is None
+        files.write(released.frame(typed=True) if typed else released.data, output)
+    say(told.json() if json else told.text())
+
+
+def _chunk(
+    frame: pl.DataFrame,
+    state: Path,
+    schema: Schema,
+    promises: list[Promise],
+    method: TableMethod | None,
+    publish: Literal["whole", "new"],
+    output: str,
+    separator: str,
+    seed: int,
+    dry_run: bool,
+) -> None:
+    from shoal.chunks import Chunks
+    from shoal.connect import files
+    from shoal.core.keys import KeyRing
+
+    if not promises:
+        raise UsageError("no promise was asked for", where="--append", hint="give --k, for example --k 5")
+    growing = Chunks(state, schema, promises, method, publish=publish, keys=KeyRing.load())
+    increment, verdict = growing.push(frame, seed=seed)
+    say(increment.word if verdict is None else f"{increment.word}\n{verdict}")
+    if dry_run:
+        return
+    if increment.data is not None:
+        files.write(increment.data, output, separator=separator)
+    growing.settle()
+
+
 def hierarchies(values: list[str] | None, quasi: list[str]) -> dict[str, object]:
     """``zip=prefix:5`` words as hierarchies."""
     out: dict[str, object] = {}
@@ -196,6 +252,9 @@ def hierarchies(values: list[str] | None, quasi: list[str]) -> dict[str, object]
         kind, _, number = value.partition(":")
         if kind == "prefix":
             out[name] = {"use": "prefix", "length": int(_number(number or "0", "--hierarchy"))}
+        elif kind == "range" and number:
+            low, _, high = number.partition(":")
+            out[name] = {"use": "range", "min": _number(low, "--hierarchy"), "max": _number(high, "--hierarchy")}
         elif kind == "tree" and number:
             out[name] = {"use": "tree", "children": int(_number(number, "--hierarchy"))}
         else:
