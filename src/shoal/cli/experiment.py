@@ -1,0 +1,43 @@
+"""``shoal experiment``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from shoal.cli.terminal import answer
+from shoal.core.errors import UsageError
+
+
+def experiment(
+    name: str | None = None,
+    *,
+    out: Annotated[str, Parameter(alias="-o")] = "out/experiments",
+    data: str | None = None,
+) -> None:
+    """Make the tables and figures of the papers again, as CSV and pictures; without a name, list what there is.
+
+    Example: `shoal experiment kp --out figures`.
+
+    Parameters
+    ----------
+    name
+        Which experiment.
+    out
+        A folder for its files.
+    data
+        A folder with the real data sets; without it, generated data of the same shape are used.
+    """
+    from shoal.report.experiments import EXPERIMENTS, find
+
+    if name is None:
+        answer("\n".join(f"{key:<12} {line}" for key, (_, line) in EXPERIMENTS.items()))
+        return
+    if name not in EXPERIMENTS:
+        raise UsageError(f"there is no experiment {name!r}", hint=f"one of: {', '.join(EXPERIMENTS)}")
+    folder = Path(out) / name
+    folder.mkdir(parents=True, exist_ok=True)
+    find(name)(folder, Path(data) if data else None)
+    answer(f"written: {folder}")
