@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -34,5 +36,5 @@ def test_tables_4_shares_move_as_published_when_z_grows(seed: int) -> None:
         c = stream.counters
         rows.append((c.get("level_0", 0), c["withheld"], c["released"]))
     assert rows[0][0] == n  # z = 1: everything at level 0
-    assert all(a[0] >= b[0] and a[1] <= b[1] for a, b in zip(rows, rows[1:], strict=False))
+    assert all(a[0] >= b[0] and a[1] <= b[1] for a, b in pairwise(rows))
     assert all(withheld + released == n for _, withheld, released in rows)

@@ -54,7 +54,7 @@ def test_figure_2() -> None:
         assert got == pytest.approx(expected, rel=1e-4)
 
 
-def test_the_plateau_in_A_and_the_fall_in_N() -> None:
+def test_the_plateau_by_attributes_and_the_fall_by_windows() -> None:
     by_a = {a: Model(attributes=a).p_k(20, 2, "paper2020").value for a in (50, 100, 150, 200, 500)}
     assert [by_a[a] for a in by_a] == pytest.approx([1, 0.9853, 0.8990, 0.8729, 0.8692], abs=5e-5)
     by_n = [Model(windows=n).p_k(20, 2, "paper2020").value for n in (20, 22, 26, 30, 45)]

@@ -32,7 +32,7 @@ def words_at(handle, at):
     return carray(_pointer(handle[at]), (handle[at + 1],), np.int64)
 
 
-def handle_of(arrays):
+def handle_of(arrays: list[np.ndarray]) -> np.ndarray:
     """Addresses and shapes of int64 arrays, three words each."""
     handle = np.zeros(3 * len(arrays), np.int64)
     for i, array in enumerate(arrays):

@@ -18,7 +18,7 @@ UNSET = -1
 ON_TIME, BEHIND, TOO_LATE, FUTURE, BAD = 0, 1, 3, 4, 5
 
 
-def new(late, ahead, witnesses):
+def new(late: int, ahead: int, witnesses: int) -> np.ndarray:
     """An unset clock with its bounds, in microseconds."""
     clock = np.zeros(HEADER + 2 * WAIT, np.int64)
     clock[NOW], clock[LATE], clock[AHEAD], clock[WITNESSES] = UNSET, late, ahead, witnesses

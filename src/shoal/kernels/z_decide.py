@@ -6,7 +6,6 @@ from shoal.kernels.address import table_at, words_at
 from shoal.kernels.clock import BAD, BEHIND, FUTURE, NOW, ON_TIME, tell
 from shoal.kernels.compile import bare, kernel
 from shoal.kernels.sliding import (
-    _COUNT,
     CEILING,
     COUNTED,
     FAKED,

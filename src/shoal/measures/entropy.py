@@ -1,4 +1,4 @@
-"""What is left of the information: people grouped by everything released about them (seed 000, sections 4.3, 5.3, 5.4)."""
+"""What is left of the information: people grouped by all that is released of them (seed 000, 4.3, 5.3, 5.4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def k_share(sizes: NDArray[np.int32], empty: int, k: int, *, count_empty: bool =
     """p_k: the share of people in a group of at least k. People with nothing released are one group, or left out.
 
     >>> import numpy as np
-    >>> k_share(np.array([1, 2, 2, 0], np.int32), 1, 2), k_share(np.array([1, 2, 2, 0], np.int32), 1, 2, count_empty=False)
+    >>> sizes = np.array([1, 2, 2, 0], np.int32)
+    >>> k_share(sizes, 1, 2), k_share(sizes, 1, 2, count_empty=False)
     (0.5, 0.6666666666666666)
     """
     hidden = int((sizes >= k).sum()) + (empty if count_empty and empty >= k else 0)

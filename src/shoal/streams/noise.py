@@ -22,7 +22,8 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     ``most`` is a number of people, or below 1 a share of z. The invented pairs name the most recent people of the
     same category who did not show the value. As published, they leave no trace in the window, so that every further
-    event below z invents again; with ``count`` they count like people, and the next event needs none.
+    event below z invents again; with ``count`` they count like people for one window, and the next event needs none
+    (so real people may leave while their fakes still count: the real number can fall further below z).
 
     With noise fewer than z real people may stand behind a value; the smallest number is reported. It answers the
     attack on common categories (more detail survives), and opens another: who knows the real people sees the fakes.
@@ -39,7 +40,8 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The most fakes an event may cost under each z."""
         if self.most >= 1:
             return np.full(len(zs), int(self.most), np.int64)
-        return np.floor(zs * self.most).astype(np.int64)
+        share: Ints = np.floor(zs * self.most).astype(np.int64)
+        return share
 
 
 class Faces:

@@ -1,4 +1,4 @@
-"""The sliding window of one column: the arrays of :mod:`shoal.kernels.sliding`, grown and shrunk as the window needs."""
+"""The sliding window of one column: the arrays of :mod:`shoal.kernels.sliding`, grown and shrunk as needed."""
 
 from __future__ import annotations
 
@@ -179,8 +179,9 @@ class SlidingWindow:
             shapes = {"ring": width + 2, "heap": width + 2, "wait": width + 2, "pairs": 2, "nodes": 2}
             read = {name: np.frombuffer(state[name], np.int64).reshape(-1, size) for name, size in shapes.items()}
             meta = np.frombuffer(state["meta"], np.int64)
-            assert len(meta) == kernel.WORDS and len(read["wait"]) == WAIT
-        except (KeyError, ValueError, TypeError, AssertionError):
+            if len(meta) != kernel.WORDS or len(read["wait"]) != WAIT:
+                raise ValueError
+        except (KeyError, ValueError, TypeError):
             raise InputError("the snapshot's window cannot be read", where="snapshot") from None
         self.ring = _power(read["ring"], 1)
         self.heap = _power(read["heap"], 1)

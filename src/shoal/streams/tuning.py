@@ -166,7 +166,7 @@ def incremental(evaluation: Evaluation, low: int, high: int, z: int, step: int, 
 
 def by_model(evaluation: Evaluation, low: int, high: int, windows: float) -> Steps:
     """The least z by the exact model, with p_a^X estimated as the share of the window's people (seed 002, VII)."""
-    leaves, first = number(evaluation.chains[:, 0].copy())
+    _, first = number(evaluation.chains[:, 0].copy())
     shares = evaluation.counts[first, 0] / max(evaluation.size, 1)
     model = Model(users=max(evaluation.size, 2), exposed=shares, windows=windows)
     goal = evaluation.goal
@@ -246,7 +246,8 @@ class Tuner:
     def _apply(self) -> None:
         while self.working:
             self._slice()
-        assert self._result is not None and self._evaluation is not None
+        assert self._result is not None
+        assert self._evaluation is not None
         z, p, reached = self._result
         hour = self._hour(self._effect)
         if self.spec.learn and reached:
@@ -265,7 +266,7 @@ class Tuner:
         return int(minute_of_week(np.array([now]), self._zone)[0]) // 60
 
     def state(self) -> dict[str, Any]:
-        """Plain data for a snapshot. An evaluation under way is brought to its end: its result depends on nothing else."""
+        """Plain data for a snapshot; an evaluation under way is ended, for its result depends on nothing else."""
         while self.working:
             self._slice()
         asked = self._evaluation

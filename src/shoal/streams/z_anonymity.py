@@ -188,7 +188,8 @@ class RunningZ(Running):
                 "noise needs the subject column in the view", where="z-anonymity.noise", hint="show it masked"
             )
         self._faces.remember(subjects.tolist(), batch.frame[subject].to_list())
-        rows, order = [out], [events.astype(np.float64)]
+        rows: list[pl.DataFrame] = [out]
+        order: list[NDArray[Any]] = [events.astype(np.float64)]
         for name, one in decided.items():
             if not len(one.fake_events):
                 continue

@@ -93,11 +93,11 @@ class ZEngine:
         verdicts, nows = np.empty(n, np.int8), np.empty(n, np.int64)
         clocks.tell_all(self.clock, times, subjects, verdicts, nows)
         limits = np.maximum.accumulate(nows - self.promise.spans(nows)) if n else nows
-        out = []
+        out: list[dict[str, Decided]] = []
         at = 0
         while at < n or not out:
             to, z = self._cut(nows, at)
-            zs = self._zs(nows[at:to], z)
+            zs = self._zs(nows[at:to], times[at:to], z)
             asked = Asked(
                 verdicts[at:to], nows[at:to], times[at:to], subjects[at:to], limits[at:to], zs, self._mosts(zs)
             )
@@ -126,10 +126,11 @@ class ZEngine:
         limit = now - int(self.promise.spans(np.array([now]))[0])
         return joined([w.content(limit) for w in self.windows.values()])
 
-    def _zs(self, nows: Ints, z: int) -> Ints:
+    def _zs(self, nows: Ints, times: Ints, z: int) -> Ints:
         zs = np.full(len(nows), z, np.int64)
-        if self._floors is not None and len(nows):
-            np.maximum(zs, self._floors[minute_of_week(np.maximum(nows, 0), self._zone)], out=zs)
+        if self._floors is not None:
+            for hours in (nows, times):  # an event that runs ahead of the clock obeys both
+                np.maximum(zs, self._floors[minute_of_week(np.maximum(hours, 0), self._zone)], out=zs)
         return zs
 
     def _mosts(self, zs: Ints) -> Ints:

@@ -87,7 +87,7 @@ class ZStream:
         row, labels = known
         if row < 0 or not self._simple:  # what needs more than a look goes through the other door
             return cast("str | None", self.push_many([time], [subject], [value]).values[0])
-        level = decide_next(self._handle, self._scale(time), person, row)
+        level: int = decide_next(self._handle, self._scale(time), person, row)
         if level >= 0:
             return labels[level]
         if level <= -100:
@@ -174,7 +174,8 @@ class ZStream:
             self.engine.totals[0],
             self._fixed,
         ]
-        return handle_of(arrays)
+        handle: NDArray[np.int64] = handle_of(arrays)
+        return handle
 
 
 def _series(values: Any) -> pl.Series:
