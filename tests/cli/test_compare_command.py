@@ -1,0 +1,83 @@
+"""``shoal compare``: every method on one table, verified, with the frontier marked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from shoal.cli import main
+from shoal.core.hierarchy.range import Range
+from shoal.core.schema import Schema
+from shoal.promises.l_diversity import LDiversity
+from shoal.report.compare import compare
+from shoal.tables import TABLE_METHODS
+
+
+def people(n: int = 60) -> pl.DataFrame:
+    random = np.random.default_rng(3)
+    return pl.DataFrame(
+        {
+            "age": random.integers(18, 90, n),
+            "sex": random.choice(["F", "M"], n),
+            "ill": random.choice(["flu", "cold", "gout"], n),
+        }
+    )
+
+
+def run(*words: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        main(list(words))
+    return int(end.value.code or 0)
+
+
+def test_every_method_is_compared_and_the_frontier_is_not_beaten():
+    table = people()
+    schema = Schema.build(quasi={"age": Range(), "sex": None}, sensitive=["ill"])
+    told = []
+    found = compare(table, schema, ks=[2, 6], promises=[LDiversity(2, "ill")], progress=lambda s, w: told.append(s))
+    assert {r.method for r in found.rows} == set(TABLE_METHODS.names())
+    assert told[0] == 0
+    assert told[-1] == 1
+    assert found.people == 60
+    assert all(0 <= r.gcp <= 1 and r.worst <= 1 / r.k for r in found.rows)
+    best = [r for r in found.rows if r.frontier]
+    assert best
+    for row in best:
+        assert not [r for r in found.rows if r.gcp < row.gcp and r.risk < row.risk]
+
+
+def test_an_unreachable_k_is_a_row_with_a_reason():
+    schema = Schema.build(quasi={"age": Range()})
+    (row,) = compare(people(5), schema, methods=["mondrian"], ks=[9]).rows
+    assert row.gcp is None
+    assert "cannot be reached" in row.note
+
+
+def test_the_command_prints_a_table_and_draws(tmp_path: Path, capsys):
+    file, page, picture = tmp_path / "people.csv", tmp_path / "out.html", tmp_path / "out.svg"
+    people().write_csv(file)
+    words = ["compare", str(file), "--quasi", "age,sex", "--methods", "mondrian,datafly", "--k", "2,5"]
+    assert run(*words, "--report", str(page)) == 0
+    out = capsys.readouterr().out
+    assert out.count("mondrian") == 2
+    assert "datafly" in out
+    assert "<svg" in page.read_text()
+    assert run(*words, "--report", str(picture), "--json") == 0
+    assert picture.read_text().startswith("<svg")
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [r["k"] for r in rows] == [2, 5, 2, 5]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--k", "two"], ["--methods", "guess"], ["--report", "out.pdf"], ["--k", "0"]],
+)
+def test_wrong_words_are_usage_errors(tmp_path: Path, words, capsys):
+    file = tmp_path / "people.csv"
+    people().write_csv(file)
+    assert run("compare", str(file), "--quasi", "age", *words) == 2
+    assert "hint" in capsys.readouterr().err or words[0] == "--report"
