@@ -21,9 +21,8 @@ class FF1:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         self.radix = radix
-        self._aes = algorithms.AES(key)
-        self._block = Cipher(self._aes, modes.ECB()).encryptor()  # single blocks, as the standard says
-        self._chain: Any = lambda: Cipher(self._aes, modes.CBC(bytes(16))).encryptor()
+        self._block: Any = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update  # single blocks only
+        self._first: dict[tuple[int, int], bytes] = {}
 
     @staticmethod
     def shortest(radix: int) -> int:
@@ -58,20 +57,21 @@ class FF1:
         v = n - u
         size = math.ceil(_bits(self.radix, v) / 8)
         d = 4 * math.ceil(size / 4) + 4
-        p = (
-            bytes([1, 2, 1])
-            + self.radix.to_bytes(3, "big")
-            + bytes([ROUNDS, u % 256])
-            + n.to_bytes(4, "big")
-            + t.to_bytes(4, "big")
-        )
         q = tweak + bytes((-t - size - 1) % 16) + bytes([i]) + self._number(half).to_bytes(size, "big")
-        chain = self._chain()
-        r = (chain.update(p + q) + chain.finalize())[-16:]
+        r = self._start(n, t)
+        for at in range(0, len(q), 16):
+            r = self._block(_xor(r, q[at : at + 16]))
         s = r
         for j in range(1, math.ceil(d / 16)):
-            s += self._block.update(bytes(x ^ y for x, y in zip(r, j.to_bytes(16, "big"), strict=True)))
+            s += self._block(_xor(r, j.to_bytes(16, "big")))
         return int.from_bytes(s[:d], "big")
+
+    def _start(self, n: int, t: int) -> bytes:
+        """The encrypted first block P, the same for all values of one length."""
+        if (n, t) not in self._first:
+            sizes = bytes([ROUNDS, n // 2 % 256]) + n.to_bytes(4, "big") + t.to_bytes(4, "big")
+            self._first[n, t] = self._block(bytes([1, 2, 1]) + self.radix.to_bytes(3, "big") + sizes)
+        return self._first[n, t]
 
     def _number(self, numerals: Sequence[int]) -> int:
         out = 0
@@ -84,6 +84,10 @@ class FF1:
         for at in range(length - 1, -1, -1):
             number, out[at] = divmod(number, self.radix)
         return out
+
+
+def _xor(a: bytes, b: bytes) -> bytes:
+    return (int.from_bytes(a, "big") ^ int.from_bytes(b, "big")).to_bytes(16, "big")
 
 
 def _bits(radix: int, length: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Sequence
 from typing import Any
@@ -55,13 +54,3 @@ def digest(key: bytes, parts: Sequence[Any], size: int = 16) -> bytes:
             text = text_of(part).encode("utf-8", "surrogatepass")
             hashed.update(len(text).to_bytes(4, "big") + text)
     return hashed.digest()
-
-
-def base32(raw: bytes) -> str:
-    """Letters and digits that survive spreadsheets, file names and phone calls."""
-    return base64.b32encode(raw).decode().rstrip("=").lower()
-
-
-def unbase32(text: str) -> bytes:
-    """The bytes again; ``ValueError`` if it is none."""
-    return base64.b32decode(text.upper() + "=" * (-len(text) % 8))

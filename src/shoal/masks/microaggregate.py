@@ -23,7 +23,7 @@ class Microaggregate(WindowMask, frozen=True, tag="microaggregate"):
     Protects against: reading a value closer than its group says; each published number is shared by k people.
     Does not protect against: linking by other columns (only this one is grouped); groups whose values are all equal;
     a person who knows the k-1 others of the group.
-    Cost: a sort, then O(kn) at worst; 1 million values in about a tenth of a second.
+    Cost: a sort, then O(kn) at worst; measured in benchmarks/bench_masks.py.
     Reference: Hansen, Mukherjee: A polynomial algorithm for optimal univariate microaggregation, TKDE 2003.
 
     >>> import polars as pl

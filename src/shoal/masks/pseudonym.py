@@ -10,14 +10,14 @@ from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import UsageError
 from shoal.core.vault import Vault
 from shoal.masks.base import Context, Running, is_number
-from shoal.masks.keyed import Keyed, base32, digest
+from shoal.masks.keyed import Keyed, digest
 
 PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 class Pseudonym(Keyed, frozen=True, tag="pseudonym"):
-    """A keyed hash of 128 bits, ``v<epoch>:<letters>``; with ``rotate`` a new one every period of event time.
+    """A keyed hash of 128 bits, ``v<epoch>:<hex digits>``; with ``rotate`` a new one every period of event time.
 
     Equal values of one role read alike, within one period; different roles, columns, epochs and periods have nothing in
     common. ``vault`` names a SQLite file of salts, one per person: delete the salt (`shoal keys forget-person`) and
@@ -69,7 +69,7 @@ class _Pseudonym(Running):
             parts.append(at // self._period)
         if self._vault:
             parts.append(self._vault.salt(self._spec.person(self._context, value)).hex())
-        return self._prefix + base32(digest(self._key, parts))
+        return self._prefix + digest(self._key, parts).hex()
 
     def settle(self) -> None:
         if self._vault:

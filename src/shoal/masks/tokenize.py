@@ -12,7 +12,7 @@ from shoal.core.errors import UsageError
 from shoal.core.vault import Vault
 from shoal.masks.base import Context, Running, text_of
 from shoal.masks.ff1 import FF1
-from shoal.masks.keyed import Keyed, base32, digest, unbase32
+from shoal.masks.keyed import Keyed, digest
 
 ALPHABETS = {
     "digits": string.digits,
@@ -27,7 +27,7 @@ PAD = 16
 class Tokenize(Keyed, frozen=True, tag="tokenize"):
     """Replace a value by a token; `shoal reveal` with the key brings the value back.
 
-    ``form: siv`` (the default) is AES-SIV: ``t<epoch>.<letters>``, its length rounded up so that short values look
+    ``form: siv`` (the default) is AES-SIV: ``t<epoch>.<hex digits>``, its length rounded up so that short values look
     alike. ``form: ff1`` keeps the format: as many characters of ``alphabet`` as before, separators where they were; a
     value that does not fit it (too short for a domain of a million, other characters) gets an AES-SIV token. ``form:
     vault`` draws a random token and stores the value, sealed, in the SQLite file ``vault``; its row can be forgotten.
@@ -108,7 +108,7 @@ class Siv(Running):
 
     def one(self, value: Any, *by: Any) -> str:
         """See :class:`Running`."""
-        return f"t{self._epoch}.{base32(self._ciphers[self._epoch].encrypt(_pack(value), None))}"
+        return f"t{self._epoch}.{self._ciphers[self._epoch].encrypt(_pack(value), None).hex()}"
 
     def reveal(self, text: str) -> Any:
         """See :class:`Running`."""
@@ -118,7 +118,7 @@ class Siv(Running):
         if not dot or not head.startswith("t") or not head[1:].isdigit():
             raise UsageError("this is not a token", where=self._context.column)
         try:
-            return msgspec.json.decode(self._cipher(int(head[1:])).decrypt(unbase32(tail), None))
+            return msgspec.json.decode(self._cipher(int(head[1:])).decrypt(bytes.fromhex(tail), None))
         except (InvalidTag, ValueError) as error:
             if isinstance(error, UsageError):
                 raise

@@ -78,11 +78,13 @@ class ColumnView:
                 where=f"views.{self.view.role}",
                 hint="compare `type` in the policy with the data",
             ) from None
-        rows = pl.Series("row", range(frame.height), dtype=pl.Int64)
+        rows = pl.int_range(frame.height, eager=True, dtype=pl.Int64).alias("row")
         subject = self.view.schema.subject
         people = frame.select(self._source(subject))[subject] if subject and self._has(subject) else None
-        kept, data = self._windows(frame, data, people, window)
         self._settle()
+        if not self.view.windows:
+            return Viewed(data, rows, people.cast(pl.String) if people is not None else None, 0)
+        kept, data = self._windows(frame, data, people, window)
         subjects = people[kept].cast(pl.String) if people is not None else None
         return Viewed(data[kept], rows[kept], subjects, frame.height - len(kept))
 
