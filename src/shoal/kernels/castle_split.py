@@ -51,21 +51,67 @@ def split(tuples, prints, rules, work, rows, count, salt, label):
         parts += 1
     if parts < 2:
         return _whole(label, count)
-    for z in range(count):
-        if label[z] < 0:
-            best = 0
-            least = np.inf
-            for p in range(parts):
-                far = pair_cost(
-                    tuples.tree, tuples.weight, tuples.scaled, tuples.node, tuples.cost, seeds[p], rows[z]
-                )
-                if far < least:
-                    least = far
-                    best = p
-            label[z] = best
+    _spread(tuples, rows, count, label, seeds, parts)
     if rules.kind.shape[0] > 0 and not _all_hold(rules, work, rows, count, label, parts, part):
         return _whole(label, count)
     return parts
+
+
+@kernel
+def _spread(tuples, rows, count, label, seeds, parts):
+    """Who is in no part joins the one whose loss grows least; all tuples of a person fit in any."""
+    q = tuples.tree.shape[0]
+    low = np.full((parts, q), np.inf)
+    high = np.full((parts, q), -np.inf)
+    gap = np.zeros((parts, q), np.bool_)
+    level = np.zeros((parts, q), np.int64)
+    for z in range(count):
+        if label[z] >= 0:
+            _stretch(tuples.tree, tuples.scaled, tuples.node, low, high, gap, level, seeds, label[z], rows[z])
+    for z in range(count):
+        if label[z] >= 0:
+            continue
+        best = ZERO
+        least = np.inf
+        for p in range(parts):
+            grown = 0.0
+            for j in range(q):
+                grown += _growth(tuples, low, high, gap, level, seeds, p, j, rows[z])
+            if grown < least:
+                least = grown
+                best = p
+        label[z] = best
+        _stretch(tuples.tree, tuples.scaled, tuples.node, low, high, gap, level, seeds, best, rows[z])
+
+
+@kernel
+def _stretch(tree, scaled, path, low, high, gap, level, seeds, p, row):
+    for j in range(tree.shape[0]):
+        if tree[j]:
+            while path[seeds[p], j, level[p, j]] != path[row, j, level[p, j]]:
+                level[p, j] += 1
+        elif scaled[row, j] < 0:
+            gap[p, j] = True
+        else:
+            low[p, j] = min(low[p, j], scaled[row, j])
+            high[p, j] = max(high[p, j], scaled[row, j])
+
+
+@kernel
+def _growth(tuples, low, high, gap, level, seeds, p, j, row):
+    """How much the loss of column j of part p grows with a tuple."""
+    if tuples.tree[j]:
+        at = level[p, j]
+        while tuples.node[seeds[p], j, at] != tuples.node[row, j, at]:
+            at += 1
+        return tuples.cost[seeds[p], j, at] - tuples.cost[seeds[p], j, level[p, j]]
+    value = tuples.scaled[row, j]
+    if gap[p, j] or value < 0:
+        mixed = gap[p, j] and low[p, j] <= high[p, j]
+        mixes = (gap[p, j] or value < 0) and (low[p, j] <= high[p, j] or value >= 0)
+        before = tuples.weight[j] if mixed else max(0.0, high[p, j] - low[p, j])
+        return (tuples.weight[j] if mixes else 0.0) - before
+    return max(high[p, j], value) - min(low[p, j], value) - (high[p, j] - low[p, j])
 
 
 @kernel

@@ -78,7 +78,7 @@ class RunningBatches(Holding):
         forever = self.bounds.reuse >= FOREVER
         self._knobs = Knobs(
             lean=0.25 / q,
-            passes=1 if trees else 5,
+            passes=1 if trees else 5 if forever else 3,
             near=0.8,
             future=1000.0 if forever else 0.0,
             skip=1.0 if trees else 0.25 if forever else 0.5,

@@ -64,9 +64,12 @@ class Numbers:
         """Numbers (not-a-number where missing) and what is wrong with them."""
         if self.whole is None:
             self.whole = values.dtype.is_integer()
-        read = values if values.dtype.is_numeric() else values.cast(pl.Float64, strict=False)
-        array = read.cast(pl.Float64).fill_null(np.nan).to_numpy()
-        null = values.is_null().to_numpy()
+        if values.dtype.is_numeric() and not values.null_count():
+            array = values.to_numpy().astype(np.float64)
+            null = np.zeros(len(array), np.bool_)
+        else:
+            array = values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
+            null = values.is_null().to_numpy()
         reason = np.zeros(len(array), np.uint8)
         reason[np.isnan(array) & ~null] = Reason.BAD
         array = np.clip(
@@ -134,20 +137,29 @@ class Paths:
 
     def code(self, values: pl.Series) -> tuple[NDArray[np.int32], Reasons]:
         """The row of each value in ``nodes``, ``costs`` and ``labels``; and what is wrong with it."""
-        texts = values.cast(pl.String)
-        distinct = texts.unique(maintain_order=True)
-        new = [v for v in distinct.to_list() if v not in self._row]
-        if new:
+        texts = values if values.dtype == pl.String else values.cast(pl.String)
+        listed = texts.to_list()
+        # a dictionary beats a join here: batches are small, and a join wakes all threads
+        try:
+            at = np.fromiter(map(self._row.__getitem__, listed), np.int32, len(listed))
+        except KeyError:
+            new = [v for v in dict.fromkeys(listed) if v not in self._row]
             if len(self._row) + len(new) > CACHE:
                 self._empty()
-                new = distinct.to_list()
+                new = list(dict.fromkeys(listed))
             self._add(values, texts, new)
-        rows = [self._row[v] for v in distinct.to_list()]
-        at = _spread(texts, distinct, np.array(rows, np.int32))
+            at = np.fromiter(map(self._row.__getitem__, listed), np.int32, len(listed))
         reason = self._wrong[at]
-        if self.missing == "suppress":
+        if self.missing == "suppress" and texts.null_count():
             reason = np.where(texts.is_null().to_numpy(), np.uint8(Reason.BAD), reason)
         return at, reason
+
+    def text(self, values: pl.Series, level: NDArray[np.int8]) -> pl.Series:
+        """The label of each value at its level."""
+        at, _ = self.code(values)
+        if self._flat is None:
+            self._flat = pl.concat([pl.Series(labels, dtype=pl.String) for labels in self.labels])
+        return self._flat.gather(level.astype(np.int64) * len(self.nodes) + at)
 
     def _empty(self) -> None:
         self._row.clear()
@@ -155,6 +167,7 @@ class Paths:
         self.costs = np.zeros((0, self.depth))
         self.labels: list[list[str | None]] = [[] for _ in range(self.depth)]
         self._wrong = np.zeros(0, np.uint8)
+        self._flat: pl.Series | None = None  # all labels, level after level
 
     def _add(self, values: pl.Series, texts: pl.Series, new: Sequence[str | None]) -> None:
         wanted = pl.Series(list(new), dtype=pl.String)
@@ -169,6 +182,7 @@ class Paths:
         self.nodes = np.vstack([self.nodes, paths])
         self.costs = np.vstack([self.costs, costs])
         self._wrong = np.concatenate([self._wrong, wrong])
+        self._flat = None
         for level in range(self.depth):
             self.labels[level].extend(labels[level])
 
@@ -388,12 +402,7 @@ class QuasiCoder:
         columns: list[pl.Series] = []
         for j, (name, column) in enumerate(zip(self.names, self.columns, strict=True)):
             if isinstance(column, Paths):
-                at, _ = column.code(frame[name])
-                distinct, place = np.unique(at, return_inverse=True)
-                picked = pl.concat(
-                    [pl.Series([labels[i] for i in distinct.tolist()], dtype=pl.String) for labels in column.labels]
-                )
-                columns.append(picked.gather(level[box, j].astype(np.int64) * len(distinct) + place).alias(name))
+                columns.append(column.text(frame[name], level[box, j]).alias(name))
             else:
                 texts = pl.Series(column.text(low[:, j], high[:, j], level[:, j]), dtype=pl.String)
                 columns.append(texts.gather(box).alias(name))

@@ -123,7 +123,9 @@ class Holding(Running):
         row[good] = self.held + np.arange(len(good))
         if len(good):
             self._frames.append(batch.frame[good] if len(good) < len(batch) else batch.frame)
-            self._coded = Coded(*[np.concatenate([a, b[good]]) for a, b in zip(self._coded, coded, strict=True)])
+            if len(good) < len(batch):
+                coded = Coded(*[a[good] for a in coded])
+            self._coded = Coded(*[np.concatenate([a, b]) for a, b in zip(self._coded, coded, strict=True)])
             self._codes = np.concatenate([self._codes, codes[:, good]], axis=1)
             new = {"prints": prints[good], "event": number[good], "arrived": nows[good], "mark": -np.ones_like(good)}
             self._columns = {name: np.concatenate([array, new[name]]) for name, array in self._columns.items()}

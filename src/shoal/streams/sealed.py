@@ -96,7 +96,7 @@ def frame_bytes(frame: pl.DataFrame) -> bytes:
 
 def frame_of(data: bytes) -> pl.DataFrame:
     """The frame again."""
-    return pl.read_ipc(io.BytesIO(data), memory_map=False)
+    return pl.read_ipc(io.BytesIO(data))
 
 
 def _cipher(key: bytes) -> Any:
