@@ -116,7 +116,11 @@ def test_diverse_subgroups_by_merging_or_suppressing(method, drawn, kinds, l):
     try:
         release = anonymize_series(values, k=k, p=p, method=method, sensitive=sensitive, l=l)
     except PromiseError as error:
-        assert "diversity" in str(error) or "more than" in str(error)
+        refused = str(error)
+    else:
+        refused = ""
+    if refused:
+        assert "diversity cannot be reached" in refused
         return
     frame = release.frame()
     assert all(f.kept for f in KPAnonymity(k, p).judge_frame(frame, release.instants))
@@ -139,7 +143,11 @@ def test_diverse_subgroups_by_perturbation(drawn, kinds, seed):
     try:
         release = anonymize_series(values, **how)
     except PromiseError as error:
-        assert "no free value" in str(error)
+        refused = str(error)
+    else:
+        refused = ""
+    if refused:
+        assert "no free value" in refused
         return
     frame = release.frame()
     for _, cell in frame.group_by("group", "level", "pattern"):

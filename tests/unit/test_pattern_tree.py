@@ -79,7 +79,10 @@ def test_recycling_leaves_fewer_than_p_alone(codes, p):
     level, good = leaf_level[leaf], leaf_good[leaf]
     slow_level, slow_good = slow_recycle(codes, level.tolist(), good.tolist(), p)
     alone = recycle(codes, level, good, p, int(codes.max()) + 1)
-    assert (level[good].tolist(), good.tolist()) == ([v for v, g in zip(slow_level, slow_good, strict=True) if g], slow_good)
+    assert (level[good].tolist(), good.tolist()) == (
+        [v for v, g in zip(slow_level, slow_good, strict=True) if g],
+        slow_good,
+    )
     assert alone == (~good).sum() < p
     assert all(count >= p for count in Counter(codes[level, np.arange(len(level))][good].tolist()).values())
 

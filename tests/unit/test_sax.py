@@ -51,7 +51,9 @@ def test_every_level_is_the_slow_definition(drawn, levels):
         features = slow_features(curve, word)
         assert encoded.features[record] == pytest.approx(features, abs=2e-9)
         for at, level in enumerate(encoded.levels):
-            near = [min((abs(f - NormalDist().inv_cdf(j / level)) for j in range(1, level)), default=1) for f in features]
+            near = [
+                min((abs(f - NormalDist().inv_cdf(j / level)) for j in range(1, level)), default=1) for f in features
+            ]
             if all(gap == 0 or gap > 1e-8 for gap in near):  # on the very border both roundings are right
                 assert encoded.texts(encoded.codes[at])[record] == slow_word(features, level)
 

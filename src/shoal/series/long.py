@@ -54,7 +54,8 @@ def from_long(
             where=f"column {time!r}",
             hint="declare `every` and how values are brought together, for example every='1h', aggregate='mean'",
         )
-    subjects = flat.group_by("id", maintain_order=True).agg(pl.col("row").first())
+    # by id: how the rows of a long table happen to stand must not decide anything
+    subjects = flat.group_by("id").agg(pl.col("row").min()).sort("id")
     beside = _beside(frame, id, sensitive, subjects["row"].to_numpy())
     times = _instants(flat["time"], every)
     matrix = _pivot(flat, subjects["id"], times, aggregate)
