@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import polars as pl
 import pytest
@@ -47,7 +49,7 @@ cuts = st.lists(st.integers(0, 60), max_size=4)
 
 def batches(events: list[Event], at: list[int]) -> list[list[Event]]:
     edges = sorted({0, len(events), *[min(c, len(events)) for c in at]})
-    return [events[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [events[a:b] for a, b in pairwise(edges)]
 
 
 def columns(part: list[Event]) -> tuple[list[float], list[str], list[str]]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from shoal.core.errors import UsageError
 from shoal.measures.entropy import entropy, group_people, k_share
+from shoal.streams.noise import Noise
 from shoal.streams.tuning import Evaluation, Goal, search
 from shoal.streams.z_stream import ZStream, z_anonymity
 
@@ -179,6 +180,4 @@ def test_noise_must_be_allowed() -> None:
     with pytest.raises(Exception, match="allow_noise"):
         z_anonymity(3, "1h", noise={"most": 1})
     with pytest.raises(UsageError, match="most"):
-        from shoal.streams.noise import Noise
-
         Noise(1.5)

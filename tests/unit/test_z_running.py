@@ -141,7 +141,13 @@ def test_stream_from_file_to_file_with_bad_lines(tmp_path: Path, capfd: pytest.C
     source = tmp_path / "events.ndjson"
     rows = lines(source)
     text = source.read_text().splitlines()
-    bad = ["{not json", '{"time": -4, "subject": "u1", "value": "0.3"}', '{"time": 1, "value": "0.3"}', '{"time": "NaN", "subject": "u1", "value": "0.3"}', json.dumps({"time": rows[999]["time"], "subject": "u", "value": "x" * 1_000_000})]  # fmt: skip
+    bad = [
+        "{not json",
+        '{"time": -4, "subject": "u1", "value": "0.3"}',
+        '{"time": 1, "value": "0.3"}',
+        '{"time": "NaN", "subject": "u1", "value": "0.3"}',
+        json.dumps({"time": rows[999]["time"], "subject": "u", "value": "x" * 1_000_000}),
+    ]
     source.write_text("\n".join([*text[:1000], *bad, *text[1000:]]) + "\n")
     out = tmp_path / "out.ndjson"
     assert (

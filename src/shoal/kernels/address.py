@@ -4,7 +4,7 @@ Unpacking an array costs numba more than deciding an event. Whoever makes a hand
 """
 
 import numpy as np
-from numba import carray, types
+from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
 from shoal.kernels.compile import kernel

@@ -41,10 +41,8 @@ def rescan(
         if missing:
             raise UsageError(f"there is no column {missing[0]!r}", where=name)
     when = micros(original[time], unit)
-    if subject is None:
-        who = [str(i) for i in range(original.height)]
-    else:
-        who = original[subject].cast(pl.String).to_list()
+    row = [str(i) for i in range(original.height)]  # without a subject every row is a person of its own
+    who: list[str | None] = [*row] if subject is None else original[subject].cast(pl.String).to_list()
     then = micros(released[time], unit)
     return [
         _judge(column, promise, _shown(original[column], hierarchy, when.tolist(), who), then, released[column])

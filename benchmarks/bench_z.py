@@ -1,0 +1,290 @@
+"""z-anonymity beside zanon 0.3.4: plain, four levels, tuned; latencies, pauses, growth, and NDJSON end to end.
+
+``python -m benchmarks.bench_z`` (``--full`` adds the curve to 10^7 attributes and 100 million events).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from benchmarks import cpu, table
+from shoal.connect.events import Events, Sink
+from shoal.core.hierarchy.path import Path as PathHierarchy
+from shoal.core.schema import Column, Schema
+from shoal.promises.z_anonymity import ZAnonymity
+from shoal.runtime.local import LocalRunner, StreamJob
+from shoal.streams.z_anonymity import ZAnon
+from shoal.streams.z_stream import ZStream, z_anonymity
+
+USERS, VALUES, HOURS, EVENTS = 50_000, 20_000, 6, 500_000
+TUNE = {"goal": {"k": 2, "probability": 0.8}, "every": "30m"}
+Rows = list[tuple[float, str, str]]
+
+
+def reference(n: int, levels: bool) -> Rows:
+    """The reference stream: Zipf values, mildly skewed people, six hours."""
+    rng = np.random.default_rng(1)
+    p = 1.0 / np.arange(1, VALUES + 1)
+    a = rng.choice(VALUES, n, p=p / p.sum())
+    q = 1.0 / np.arange(1, USERS + 1) ** 0.6
+    u = rng.permutation(USERS)[rng.choice(USERS, n, p=q / q.sum())]
+    t = np.sort(rng.uniform(1_600_000_000, 1_600_000_000 + HOURS * 3600, n))
+    c3, c2, c1 = rng.integers(0, 450, VALUES), rng.integers(0, 60, 450), rng.integers(0, 12, 60)
+    names = [f"d{c1[c2[c3[i]]]}*c{c2[c3[i]]}*b{c3[i]}*a{i}" if levels else f"a{i}" for i in range(VALUES)]
+    return [(x, f"u{y}", names[z]) for x, y, z in zip(t.tolist(), u.tolist(), a.tolist(), strict=True)]
+
+
+def ours(levels: bool, tune: bool) -> ZStream:
+    options = {"tune": TUNE} if tune else {}
+    return z_anonymity(20, "1h", {"use": "path", "separator": "*"} if levels else None, **options)
+
+
+def columns(rows: Rows) -> tuple[np.ndarray, pl.Series, pl.Series]:
+    return np.array([r[0] for r in rows]), pl.Series([r[1] for r in rows]), pl.Series([r[2] for r in rows])
+
+
+def in_batches(stream: ZStream, data: tuple[np.ndarray, pl.Series, pl.Series], size: int = 65_536) -> list[float]:
+    t, u, a = data
+    laps = []
+    for at in range(0, len(t), size):
+        start = time.process_time()
+        stream.push_many(t[at : at + size], u[at : at + size], a[at : at + size])
+        laps.append(time.process_time() - start)
+    return laps
+
+
+def zanon_run(rows: Rows, tune: bool) -> tuple[float, int]:
+    """CPU seconds and released events of the peer, in a folder of its own (it writes files where it stands)."""
+    from zanonymity import zanon
+
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        os.chdir(folder)
+        try:
+            peer = zanon.zanon(3600.0, 0.8, 2)
+            if not tune:
+                peer.z, peer.rate = 20, float("inf")
+            seconds, _ = cpu(lambda: [peer.anonymize(r) for r in rows])
+            peer.endFiles()
+            with Path("output.txt").open() as out:
+                return seconds, sum(1 for _ in out)
+        finally:
+            os.chdir(before)
+
+
+def beside_zanon(n: int) -> None:
+    have = importlib.util.find_spec("zanonymity") is not None and importlib.util.find_spec("matplotlib") is not None
+    out = []
+    for name, levels, tune in (("plain", False, False), ("4 levels", True, False), ("4 levels, tuned", True, True)):
+        rows = reference(n, levels)
+        data = columns(rows)
+        in_batches(ours(levels, tune), tuple(c[:2000] for c in data))  # type: ignore[arg-type]
+        one = ours(levels, tune)
+        for row in rows[:200]:
+            one.push(*row)
+        batch, stream = min(
+            (cpu(lambda: (s := ours(levels, tune), in_batches(s, data))[0]) for _ in range(3)), key=lambda x: x[0]
+        )  # noqa: B023, E501
+        single, _ = cpu(lambda: (s := ours(levels, tune), [s.push(*r) for r in rows[: 20_000 if tune else n]])[0])  # noqa: B023
+        rate, each = n / batch, (20_000 if tune else n) / single
+        peer, released = zanon_run(rows if not tune else rows[: n // 5], tune) if have else (float("nan"), 0)
+        theirs = (n if not tune else n // 5) / peer
+        same = "" if tune or not have else str(released == stream.counters["released"])
+        out.append(
+            [
+                name,
+                f"{theirs:,.0f}",
+                f"{rate:,.0f}",
+                f"{rate / theirs:.1f}",
+                f"{each:,.0f}",
+                f"{each / theirs:.1f}",
+                same,
+            ]
+        )
+    head = [
+        "events per CPU-second",
+        "zanon 0.3.4",
+        "batches",
+        "ours / peer",
+        "one by one",
+        "ours / peer",
+        "same releases",
+    ]
+    table(f"z-anonymity, {n:,} events, z = 20, 1 h ({n // HOURS:,} in the window)", head, out)
+
+
+def latencies(n: int) -> None:
+    rows = reference(n, True)
+    stream = ours(True, False)
+    for row in rows[: n // 2]:
+        stream.push(*row)
+    laps = []
+    for row in rows[n // 2 :]:
+        start = time.perf_counter()
+        stream.push(*row)
+        laps.append(time.perf_counter() - start)
+    batch = in_batches(ours(True, False), columns(rows), 4096)
+    out = [
+        [
+            name,
+            *[f"{np.quantile(values, q) * scale:.1f}" for q in (0.5, 0.9, 0.99, 0.999)],
+            f"{max(values) * scale:.1f}",
+        ]
+        for name, values, scale in (("one event, µs (wall)", laps, 1e6), ("batch of 4,096, ms (CPU)", batch, 1e3))
+    ]
+    table("latency, 4 levels", ["", "p50", "p90", "p99", "p99.9", "longest"], out)
+
+
+def pauses() -> None:
+    """The longest single stop the tuner causes with 100,000 tuples in the window."""
+    from shoal.streams.tuning import Tuner
+
+    n = 300_000
+    rng = np.random.default_rng(2)
+    p = 1.0 / np.arange(1, VALUES + 1)
+    data = (
+        np.arange(n) * 0.036,  # 100,000 an hour
+        pl.Series([f"u{i}" for i in rng.integers(0, USERS, n)]),
+        pl.Series([f"{i % 12}*{i % 450}*{i}" for i in rng.choice(VALUES, n, p=p / p.sum())]),
+    )
+    laps: list[float] = []
+    turn = Tuner.turn
+
+    def timed(self: Tuner, now: int, content: object) -> None:
+        start = time.process_time()
+        turn(self, now, content)  # type: ignore[arg-type]
+        laps.append(time.process_time() - start)
+
+    out = []
+    Tuner.turn = timed  # type: ignore[method-assign]
+    try:
+        for by in ("search", "incremental", "model"):
+            for attempt in range(2):  # the first one compiles
+                laps.clear()
+                options = {"tune": {"goal": {"k": 3, "probability": 0.8}, "every": "30m", "by": by}}
+                stream = z_anonymity(20, "1h", {"use": "path", "separator": "*"}, **options)
+                in_batches(stream, data, 1024)
+            last = stream.decisions[-1]
+            out.append(
+                [
+                    by,
+                    len(stream.decisions),
+                    last.rows,
+                    last.evaluations,
+                    f"{1e3 * max(laps):.1f}",
+                    last.z,
+                    f"{last.p:.3f}",
+                ]
+            )
+    finally:
+        Tuner.turn = turn  # type: ignore[method-assign]
+    table(
+        "tuner, CPU ms of its longest single stop",
+        ["by", "decisions", "rows", "evaluations", "longest ms", "z", "p"],
+        out,
+    )
+
+
+def growth(full: bool) -> None:
+    """Cost per event by the number of attributes, at equal window size."""
+    out = []
+    n = 1_000_000
+    for attributes in (10**4, 10**5, 10**6, *((10**7,) if full else ())):
+        rng = np.random.default_rng(3)
+        people = pl.Series(rng.integers(0, 100_000, n)).cast(pl.String)
+        values = pl.Series(rng.integers(0, attributes, n)).cast(pl.String)
+        best = min(sum(in_batches(z_anonymity(5, 3600), (np.arange(n) * 0.036, people, values))) for _ in range(3))
+        out.append([f"{attributes:,}", f"{1e9 * best / n:.0f}"])
+    table("cost per event by attributes, 100,000 events in the window", ["attributes", "CPU ns per event"], out)
+
+
+def memory(events: int) -> None:
+    """Ever new attributes: the state must not grow."""
+    stream = z_anonymity(5, 60)
+    size, out = 500_000, []
+    seconds = 0.0
+    for block in range(events // size):
+        at = block * size
+        numbers = pl.Series(np.arange(at, at + size))
+        start = time.process_time()
+        stream.push_many((at + np.arange(size)) / 5000, (numbers % 1_000_003).cast(pl.String), numbers.cast(pl.String))
+        seconds += time.process_time() - start
+        if block + 1 in {2, 4, 10, 20, 40, 100, events // size}:
+            out.append(
+                [
+                    f"{at + size:,}",
+                    f"{stream.figures()['bytes'] / 1e6:.1f}",
+                    f"{_rss():.0f}",
+                    f"{(at + size) / seconds:,.0f}",
+                ]
+            )
+    table("memory with ever new attributes", ["events", "state MB", "process MB", "events per CPU-second"], out)
+
+
+def _rss() -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def end_to_end(n: int) -> None:
+    """NDJSON on disk to NDJSON on disk, four levels, parsing and writing included."""
+    rows = reference(n, True)
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "in.ndjson", Path(folder) / "out.ndjson"
+        frame = pl.DataFrame(
+            {"time": [r[0] for r in rows], "subject": [r[1] for r in rows], "value": [r[2] for r in rows]}
+        )
+        frame.write_ndjson(source)
+        schema = Schema(
+            {
+                "time": Column("time"),
+                "subject": Column("subject"),
+                "value": Column("quasi", hierarchy=PathHierarchy("*")),
+            }
+        )
+        job = StreamJob(schema, [ZAnonymity(20, "1h")], ZAnon())
+
+        def run() -> None:
+            sink = Sink(str(target))
+            LocalRunner(job, b"k" * 32, sink.write).run(Events(str(source), job.columns))
+            sink.close()
+
+        def parse() -> None:
+            for _ in Events(str(source), job.columns):
+                pass
+
+        run()
+        whole, _ = cpu(run, 3)
+        reading, _ = cpu(parse, 3)
+        writing, _ = cpu(lambda: frame.write_ndjson(target), 3)
+        size = source.stat().st_size
+    out = [[f"{n / whole:,.0f}", f"{reading / whole:.0%}", f"{writing / whole:.0%}", f"{size / whole / 1e6:.0f}"]]
+    table("NDJSON to NDJSON, 4 levels", ["events per CPU-second", "of it reading", "writing", "MB/s in"], out)
+
+
+def main() -> None:
+    full = "--full" in sys.argv
+    small = "--quick" in sys.argv
+    n = EVENTS // 5 if small else EVENTS
+    beside_zanon(n)
+    end_to_end(n)
+    latencies(n)
+    pauses()
+    growth(full)
+    memory(100_000_000 if full else 2_000_000 if small else 10_000_000)
+
+
+if __name__ == "__main__":
+    main()
