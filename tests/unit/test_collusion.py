@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,3 +89,21 @@ def test_who_sees_all_learns_nothing_new():
     (pool,) = collusion([seen("x", frame, frame.columns), seen("y", frame, ["a"])], SCHEMA)
     assert not pool.new
     assert "nothing new" in str(pool)
+
+
+@pytest.mark.shared
+@pytest.mark.slow
+def test_the_claim_of_seed_003_on_real_patients(shared):
+    """Nurse and administration share payer, diagnosis and medication: "generic enough", says the seed. They are not."""
+    file = shared / "data" / "diabetes_130us" / "diabetic_data.csv.gz"
+    frame = pl.read_csv(file, infer_schema=False).sample(10_000, seed=1)
+    roles = {"patient_nbr": "subject", "encounter_id": "identifier", "diag_1": "sensitive"}
+    names = ["patient_nbr", "gender", "age", "race", "payer_code", "encounter_id", "diag_1", "insulin", "metformin"]
+    schema = Schema({n: Column(roles.get(n, "quasi")) for n in names})
+    both = ["payer_code", "diag_1", "insulin", "metformin"]
+    nurse = seen("nurse", frame.select(names), [*both, "gender", "age", "race"])
+    office = seen("administration", frame.select(names), [*both, "encounter_id"])
+    (pool,) = collusion([nurse, office], schema, subjects=frame["patient_nbr"])
+    print(f"\n{pool}")
+    assert 0.2 < pool.share < 0.3
+    assert max(pool.causes, key=lambda c: c.alone).column == "diag_1"
