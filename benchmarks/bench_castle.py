@@ -119,7 +119,7 @@ def main() -> None:
         (50, 1000): "Prink .340 at 3-4k/s, CASTLEGUARD .455",
     }
     fads_quoted = {(5, 50): ".170", (10, 100): ".241", (50, 1000): ".328"}
-    castle_with = {(5, 50): (20, 20), (10, 100): (20, 20), (50, 1000): (50, 100)}
+    castle_with = {(5, 50): (50, 20), (10, 100): (50, 20), (50, 1000): (500, 100)}  # Prink: β 20, 20, 50
     for k, delay in ((5, 50), (10, 100), (50, 1000)):
         found = [
             row(
@@ -131,7 +131,9 @@ def main() -> None:
             for reuse in ("never", None, "forever")
         ]
         beta, mu = castle_with[k, delay]
-        found.append(row("castle", run(rows, schema, Castle(delay=delay, beta=beta, mu=mu), k), "", peers[k, delay]))
+        found.append(
+            row(f"castle, β {beta}", run(rows, schema, Castle(delay=delay, beta=beta, mu=mu), k), "", peers[k, delay])
+        )
         found.append(row("fads", run(rows, schema, Fads(delay=delay), k), "", f"rule {fads_quoted[k, delay]}"))
         table(f"Adult train, 4 numeric columns, k = {k}, delay = {delay}", HEADER, found)
     test, test_schema = four("test")

@@ -35,7 +35,7 @@ def released(groups: dict[str, list[int]]) -> pl.DataFrame:
 
 def reached(groups: dict[str, list[int]]) -> tuple[float, float, float]:
     promises = [KAnonymity(1), LDiversity(1, "diagnosis"), TCloseness(1, "diagnosis")]
-    k, l, t = verify(released(groups), ["group"], promises).findings  # noqa: E741
+    k, l, t = verify(released(groups), ["group"], promises).findings
     return k.reached, l.reached, t.reached
 
 
@@ -50,7 +50,7 @@ def test_germany_loses_two_eighths() -> None:
 @pytest.mark.parametrize(
     ("table", "k", "l", "t"), [(TABLE_7, 3, 1, 5 / 9), (TABLE_8, 3, 2, 1 / 3), (TABLE_9, 3, 2, 2 / 9)]
 )
-def test_tables_7_to_9_keep_what_they_are_said_to_keep(table: dict[str, list[int]], k: int, l: int, t: float) -> None:  # noqa: E741
+def test_tables_7_to_9_keep_what_they_are_said_to_keep(table: dict[str, list[int]], k: int, l: int, t: float) -> None:
     assert reached(table) == (k, l, pytest.approx(t))
 
 

@@ -3,7 +3,8 @@
 1. The price of a tuple is the loss of the cheapest published box that contains it (:data:`NONE` if none does).
 2. Seeds from the outside in: outliers and rare values first. A group grows by least widening, less a share of the
    newcomer's price: tuples without a cheap box are the better companions.
-3. A group stands if its seed has no box, or if the prices it saves, with what recent tuples would save, exceed its cost.
+3. A group stands if its seed has no box, or if the prices it saves, with what recent tuples would save, exceed its
+   cost.
 4. What is left joins a group or keeps its box, whichever is cheaper; then a local search moves and swaps members.
 """
 
@@ -149,7 +150,9 @@ def _form(tuples, window, price, base, rules, work, knobs, recent, plan):
                 found += 1
         if found < k - 1:
             continue
-        count = _grow(x, kind, size, table, steps, seed, base, rules, work, few, who, near, found, ends, scratch, plan.rows)
+        count = _grow(
+            x, kind, size, table, steps, seed, base, rules, work, few, who, near, found, ends, scratch, plan.rows
+        )
         if count == 0:
             continue
         gain = np.float32(0)
@@ -257,11 +260,11 @@ def _grow(x, kind, size, table, steps, seed, base, rules, work, few, who, near, 
             a = ends[0, j]
             b = ends[1, j]
             if value < a or value > b:
-                ends[0, j] = min(a, value)
-                ends[1, j] = max(b, value)
-                widen_more(
-                    kind, size, table, steps, j, ends[0, j], ends[1, j], a, b, few[j], near, found, scratch[0], scratch[1]
-                )
+                c = min(a, value)
+                d = max(b, value)
+                ends[0, j] = c
+                ends[1, j] = d
+                widen_more(kind, size, table, steps, j, c, d, a, b, few[j], near, found, scratch[0], scratch[1])
 
 
 @kernel
@@ -318,9 +321,7 @@ def _saved(tuples, recent, picked, count):
 
 
 @kernel
-def release_plan(
-    tuples, prints, rules, work, published, horizon, recent, knobs, start, slots, groups, plan, released
-):
+def release_plan(tuples, prints, rules, work, published, horizon, recent, knobs, start, slots, groups, plan, released):
     """First those who keep their box, then the groups; who fits neither joins a group or is withheld."""
     m = plan.label.shape[0]
     orphans = np.empty(m, np.int64)
@@ -352,16 +353,14 @@ def release_plan(
             for z in range(count):
                 orphans[alone] = plan.rows[z]
                 alone += 1
-    if alone > 0 and not release_group(
-        tuples, prints, rules, work, published, horizon, released, orphans, alone
-    ):
+    if alone > 0 and not release_group(tuples, prints, rules, work, published, horizon, released, orphans, alone):
         for z in range(alone):
             released.box[orphans[z]] = WITHHELD
 
 
 @kernel
 def _adopt(orphans, alone, base, rules, work, groups, plan):
-    """Put all orphans into the first group that keeps every promise with them, unless they keep it alone; who is left."""
+    """Put all orphans into the first group that keeps every promise with them, unless they do alone; who is left."""
     if holds(rules, orphans, ZERO, alone, work):
         return alone
     for g in range(groups):

@@ -86,7 +86,6 @@ def castle(tuples, prints, rules, work, published, released, counts, gamma, mark
     n = mark.shape[0]
     head = ZERO
     rows = np.empty(n, np.int64)
-    spare = np.empty(n, np.int64)
     known = ZERO  # tuples before this one have arrived
     while known < n and mark[known] >= 0:
         known += 1
@@ -103,7 +102,7 @@ def castle(tuples, prints, rules, work, published, released, counts, gamma, mark
                 refresh(rules, counts)
                 released.count[2] = clock.number[at]
                 horizon = horizon_of(clock, at, gamma.count[1])
-                _expire(tuples, prints, rules, work, published, horizon, released, gamma, mark, head, known, rows, spare)
+                _expire(tuples, prints, rules, work, published, horizon, released, gamma, mark, head, known, rows)
                 released.count[1] += 1
             head += 1
 
@@ -219,8 +218,8 @@ def _has(prints, mark, box, start, stop, c, person):
 
 
 @kernel
-def _expire(tuples, prints, rules, work, published, horizon, released, gamma, mark, row, known, rows, spare):
-    """delay_constraint: release the tuple's cluster, or the tuple with a box of Ω, or merged clusters; else withhold."""
+def _expire(tuples, prints, rules, work, published, horizon, released, gamma, mark, row, known, rows):
+    """delay_constraint: release its cluster, or the tuple with a box of Ω, or merged clusters; else withhold it."""
     own = mark[row]
     count = _members(mark, released.box, row, known, own, rows, ZERO)
     if holds(rules, rows, ZERO, count, work):
@@ -242,7 +241,7 @@ def _expire(tuples, prints, rules, work, published, horizon, released, gamma, ma
             if gamma.people[c] > gamma.people[own]:
                 larger += 1
     if 2 * larger <= clusters:  # else the tuple is an outlier: merging would cost many for one
-        count = _merge(tuples, rules, work, released.box, gamma, mark, row, known, own, rows, spare)
+        count = _merge(tuples, rules, work, released.box, gamma, mark, row, known, own, rows)
         if count > 0:
             _output(tuples, prints, rules, work, published, horizon, released, gamma, rows, count)
             for c in range(gamma.alive.shape[0]):
@@ -273,7 +272,7 @@ def _leave(prints, gamma, mark, box, row, known, c):
 
 
 @kernel
-def _merge(tuples, rules, work, box, gamma, mark, row, known, own, rows, spare):
+def _merge(tuples, rules, work, box, gamma, mark, row, known, own, rows):
     """merge_clusters: add the cluster that costs least until every promise holds; 0 and no change if none is enough.
 
     Merged clusters are left with -1 people.

@@ -1,4 +1,4 @@
-"""FADS: when a tuple is due, it leaves with its k - 1 nearest, or with a published box that costs less (Guo, Zhang 2013)."""
+"""FADS: a due tuple leaves with its k - 1 nearest, or with a published box that costs less (Guo and Zhang 2013)."""
 
 import numpy as np
 

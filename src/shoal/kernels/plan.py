@@ -185,8 +185,10 @@ def search(window, price, base, rules, work, passes, groups, plan):
                 following = after[i]
                 without = swapped(x, kind, table, steps, edge, g, i, NOBODY) if size[g] > 1 else FAR
                 if without < loss[g]:
-                    _move(x, kind, table, steps, edge, size, loss, price, groups, rules.k, g, i, without, choice, saving)
-                    _swap(x, kind, codes, table, steps, label, edge, size, loss, price, g, i, gain, scratch, choice, saving)
+                    rest = without * np.float32(size[g] - 1) - loss[g] * np.float32(size[g])
+                    _move(x, kind, table, steps, edge, size, loss, price, groups, rules.k, g, i, rest, choice, saving)
+                    _without(x, kind, codes, table, steps, edge, g, i, gain, scratch)
+                    _swap(x, kind, table, steps, label, edge, size, loss, price, g, i, gain, choice, saving)
                     if choice[0] != STAY and (easy or _fine(first, after, rows, rules, work, base, g, i, choice)):
                         _make(label, first, after, before, size, g, i, choice)
                         measure(x, kind, table, steps, first, after, edge, loss, g)
@@ -212,13 +214,12 @@ def _repeats(rules, base, m, work):
 
 
 @kernel
-def _move(x, kind, table, steps, edge, size, loss, price, groups, k, g, i, without, choice, saving):
+def _move(x, kind, table, steps, edge, size, loss, price, groups, k, g, i, rest, choice, saving):
     """The best place for member i outside its group; what that saves goes to ``saving``."""
     best = LEAST
     choice[0] = STAY
     choice[1] = -1
     if size[g] > k:
-        rest = without * np.float32(size[g] - 1) - loss[g] * np.float32(size[g])
         if price[i] < NONE and rest + price[i] < best:
             best = rest + price[i]
             choice[0] = -1
@@ -233,19 +234,25 @@ def _move(x, kind, table, steps, edge, size, loss, price, groups, k, g, i, witho
 
 
 @kernel
-def _swap(x, kind, codes, table, steps, label, edge, size, loss, price, g, i, gain, scratch, choice, saving):
-    """The tuple that had better stand in member i's place, if that saves more than moving it."""
-    gain[:] = np.float32(0)
+def _without(x, kind, codes, table, steps, edge, g, i, gain, scratch):
+    """``gain[y]``: the loss of group g with tuple y in place of member i. O(m x columns)."""
     m = gain.shape[0]
+    for y in range(m):
+        gain[y] = 0
     for j in range(x.shape[0]):
         value = x[j, i]
         low = edge[g, j, 1] if value == edge[g, j, 0] else edge[g, j, 0]
         high = edge[g, j, 2] if value == edge[g, j, 3] else edge[g, j, 3]
         widen(kind, codes, table, steps, j, low, high, x[j], gain, m, scratch)
+
+
+@kernel
+def _swap(x, kind, table, steps, label, edge, size, loss, price, g, i, gain, choice, saving):
+    """The tuple that had better stand in member i's place, if that saves more than moving it."""
     best = saving[0]
     members = np.float32(size[g])
     old = loss[g] * members
-    for y in range(m):
+    for y in range(gain.shape[0]):
         if gain[y] >= loss[g]:
             continue
         h = label[y]

@@ -30,7 +30,7 @@ class Tuples(NamedTuple):
 
 @kernel
 def box_of(tuples, members, start, stop, low, high, level, node):
-    """The box of ``members[start:stop]``, written to the last four arguments; its loss, 0 to 1. O(members x columns)."""
+    """The box of ``members[start:stop]``, into the last four arguments; its loss, 0 to 1. O(members x columns)."""
     loss = 0.0
     first = members[start]
     for j in range(tuples.tree.shape[0]):

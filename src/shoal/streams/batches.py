@@ -129,9 +129,7 @@ class RunningBatches(Holding):
         horizon = self.horizon(now)
         published = self.kept.published
         common = (task.rules, task.work, published, horizon)
-        slots, groups, plan = plan_window(
-            task.tuples, *common, self._recent, self._knobs, start, stop, self._table
-        )
+        slots, groups, plan = plan_window(task.tuples, *common, self._recent, self._knobs, start, stop, self._table)
         task.released.count[2] = number
         release_plan(
             task.tuples, task.prints, *common, self._recent, self._knobs, start, slots, groups, plan, task.released

@@ -122,6 +122,4 @@ class RunningCastle(Holding):
 
 def clock_of(task: Task, events: Events, bounds: Bounds) -> Clock:
     """Events and bounds for kernels that go event by event."""
-    return Clock(
-        *events, task.event, task.arrived, bounds.delay, bounds.delay_time, bounds.reuse, bounds.by_time
-    )
+    return Clock(*events, task.event, task.arrived, bounds.delay, bounds.delay_time, bounds.reuse, bounds.by_time)

@@ -24,7 +24,7 @@ from shoal.kernels.stream_boxes import Tuples
 from shoal.promises.base import Promise
 from shoal.streams.base import Batch, Outcomes, Reason, Running
 from shoal.streams.bounds import Bounds
-from shoal.streams.coder import Coded, QuasiCoder
+from shoal.streams.coder import QuasiCoder
 from shoal.streams.kept import KeptBoxes
 from shoal.streams.sealed import Array, Content, frame_bytes, frame_of, seal, unseal
 from shoal.streams.sensitive import Sensitive
@@ -123,9 +123,7 @@ class Holding(Running):
         row[good] = self.held + np.arange(len(good))
         if len(good):
             self._frames.append(batch.frame[good] if len(good) < len(batch) else batch.frame)
-            if len(good) < len(batch):
-                coded = Coded(*[a[good] for a in coded])
-            self._coded = Coded(*[np.concatenate([a, b]) for a, b in zip(self._coded, coded, strict=True)])
+            self._coded = self._coded.then(coded.take(good) if len(good) < len(batch) else coded)
             self._codes = np.concatenate([self._codes, codes[:, good]], axis=1)
             new = {"prints": prints[good], "event": number[good], "arrived": nows[good], "mark": -np.ones_like(good)}
             self._columns = {name: np.concatenate([array, new[name]]) for name, array in self._columns.items()}
@@ -252,7 +250,7 @@ class Holding(Running):
 
     def _keep(self, frame: pl.DataFrame, stay: Ints) -> None:
         self._frames = [frame[stay]] if len(stay) else []
-        self._coded = Coded(*[a[stay] for a in self._coded])
+        self._coded = self._coded.take(stay)
         self._codes = self._codes[:, stay]
         self._columns = {name: array[stay] for name, array in self._columns.items()}
 
