@@ -252,3 +252,12 @@ def test_no_row_no_group_and_one_value_no_loss() -> None:
     constant = code(pl.DataFrame({"x": ["a"] * 7, "y": [1] * 7}), Schema.build(quasi={"x": None, "y": None}))
     labels = Local().group(constant, [KAnonymity(2)]).labels
     assert loss(constant, labels) == 0
+
+
+def test_a_column_of_names_is_suppressed_and_the_rest_survives() -> None:
+    n = 30_000
+    frame = pl.DataFrame({"name": [f"u{i}" for i in range(n)], "x": np.arange(n) % 7})
+    table = code(frame, Schema.build(quasi={"name": None, "x": None}))
+    labels = Local(effort=200).group(table, [KAnonymity(5)]).labels
+    assert np.bincount(labels).min() >= 5
+    assert loss(table, labels) == pytest.approx(n)

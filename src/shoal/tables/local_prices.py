@@ -17,7 +17,7 @@ Codes = NDArray[np.int32]
 Labels = NDArray[np.int32]
 WHOLE = 1 << 15  # lattices up to this size are enumerated
 STEP = 1.05  # each round's price over the last one's
-EARLY = 0.8  # a level vector is looked at from this share of its mean cost on
+EARLY = 0.75  # a level vector is looked at from this share of its mean cost on
 
 
 def open_tuples(
