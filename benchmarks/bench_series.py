@@ -1,0 +1,127 @@
+"""Time series: losses against the reference's prototype and the published repositories (quoted), and scale.
+
+``python -m benchmarks.bench_series``; with ``--large`` also one million curves (about ten minutes).
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+
+import numpy as np
+import polars as pl
+
+from benchmarks import SHARED, cpu, table
+from shoal.datasets.series import news_feedback, sales_curves
+from shoal.series import SERIES_METHODS
+from shoal.series.banded import Banded
+from shoal.series.face import SeriesRelease, anonymize_series
+from shoal.series.kapra import Kapra
+from shoal.series.naive import Naive
+from shoal.series.queries import query_errors, read_released
+from shoal.series.sax import Sax
+
+# quoted from the reference page: k, p, then seconds / value loss / pattern loss of gajdusep KAPRA and of the prototype
+QUOTED = [
+    (16, 2, (8.8, 14.60, 0.172), (0.03, 14.17, 0.099)),
+    (16, 4, (4.6, 16.59, 0.165), (0.01, 16.09, 0.153)),
+    (16, 6, (3.4, 16.73, 0.191), (0.01, 16.53, 0.197)),
+    (16, 8, (3.8, 18.52, 0.222), (0.01, 17.04, 0.221)),
+    (8, 6, (5.2, 14.52, 0.191), (0.01, 14.62, 0.197)),
+    (32, 6, (4.3, 21.04, 0.191), (0.01, 19.03, 0.197)),
+    (64, 6, (4.3, 30.14, 0.191), (0.01, 21.53, 0.197)),
+    (128, 6, (5.4, 36.86, 0.191), (0.02, 24.47, 0.197)),
+]
+SIX = Sax(word=6, levels=5)
+
+
+def read(path: str, generated: pl.DataFrame) -> tuple[pl.DataFrame, str]:
+    real = SHARED / "data" / path
+    return (pl.read_csv(real), "real") if real.is_file() else (generated, "generated")
+
+
+def release(frame: pl.DataFrame, method, k: int, p: int) -> SeriesRelease:
+    names = frame.columns
+    return anonymize_series(frame, k=k, p=p, id=names[0], sensitive=[names[-1]], method=method, pattern=SIX)
+
+
+def method_time(values: np.ndarray, method, k: int, p: int, pattern: Sax = SIX) -> float:
+    """CPU seconds of encoding and grouping, compiled before."""
+    warm = values[: max(4 * k, 256)]
+    method.group(warm, pattern.encode(warm), k, p)
+    return cpu(lambda: method.group(values, pattern.encode(values), k, p), repeat=3 if len(values) < 10_000 else 1)[0]
+
+
+def losses(frame: pl.DataFrame, source: str) -> None:
+    rows = []
+    for k, p, peer, prototype in QUOTED:
+        ours = release(frame, Kapra(), k, p)
+        seconds = method_time(ours.curves.values, Kapra(), k, p)
+        loss = ours.loss
+        rows.append(
+            [f"{k}, {p}", seconds, loss.value, loss.pattern, loss.shape, loss.suppressed, *peer, *prototype,
+             f"{loss.value / prototype[1]:.2f} / {loss.pattern / prototype[2]:.2f}"]
+        )  # fmt: skip
+    head = ["k, P", "s", "VL", "PL", "PL full", "supp", "gajdusep s", "VL", "PL", "proto s", "VL", "PL", "ours / proto"]
+    table(f"kapra on sales ({source}); gajdusep KAPRA and prototype quoted", head, rows)
+
+
+def methods(name: str, frame: pl.DataFrame, source: str, settings: list[tuple[int, int]]) -> None:
+    rows = []
+    kinds = [
+        Naive(),
+        Banded(),
+        Banded(band=128),
+        Banded(band=200),
+        Banded(band=400),
+        Kapra(),
+        Kapra(refine=0, passes=0),
+    ]
+    for k, p in settings:
+        for method in kinds:
+            done = release(frame, method, k, p)
+            asked = read_released(done.frame(), done.instants, done.pattern)
+            errors = query_errors(asked, done.curves.values, done.records, queries=40)
+            band = getattr(method, "band", None)
+            called = f"{method.use} {band or ''}{' as in the paper' if getattr(method, 'refine', 1) == 0 else ''}"
+            seconds = method_time(done.curves.values, method, k, p)
+            loss = done.loss
+            rows.append([called, f"{k}, {p}", seconds, loss.value, loss.pattern, loss.shape, loss.ncp,
+                         loss.suppressed, errors["range"], errors["similarity"]])  # fmt: skip
+    head = ["method", "k, P", "CPU s", "VL", "PL", "PL full", "NCP", "supp", "range error", "similar missed"]
+    table(f"{name} ({source})", head, rows)
+
+
+def scale(sizes: list[int]) -> None:
+    rows = []
+    for n in sizes:
+        walk = np.random.default_rng(5).normal(size=(n, 52)).cumsum(axis=1)
+        for name in SERIES_METHODS.names():
+            if n > 200_000 and name == "naive":
+                continue  # small groups look at all groups: hours
+            seconds = method_time(walk, SERIES_METHODS.get(name)(), 16, 6, Sax())
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+            rows.append([f"{n:,} x 52", name, seconds, memory])
+    table(
+        "random walks, k=16, P=6 (targets: 100,000 in 30 s; 1,000,000 under 8 GiB)",
+        ["curves", "method", "CPU s", "peak GiB"],
+        rows,
+    )
+
+
+def main() -> None:
+    sales, source = read("sales_weekly/sales_transactions_weekly.csv.gz", sales_curves())
+    losses(sales, source)
+    methods("sales", sales, source, [(16, 6)])
+    news, source = read("news_facebook/facebook_palestine.csv.gz", news_feedback())
+    methods(
+        "facebook; quoted at (16, 6): gajdusep KAPRA 354 s / 138.2 / 0.042, prototype 1.7 s / 136.7 / 0.012",
+        news,
+        source,
+        [(16, 6)],
+    )
+    scale([100_000] + [1_000_000] * ("--large" in sys.argv))
+
+
+if __name__ == "__main__":
+    main()
