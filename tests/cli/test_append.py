@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-WORDS = ("--quasi", "age,pet", "--hierarchy", "age=range:0:50", "--k", "2", "--append", "growing.state", "-o", "out.csv")
+COLUMNS = ("--quasi", "age,pet", "--hierarchy", "age=range:0:50")
+WORDS = (*COLUMNS, "--k", "2", "--append", "growing.state", "-o", "out.csv")
 
 
 def chunk(folder, name, rows):
