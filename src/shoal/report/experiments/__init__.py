@@ -9,6 +9,8 @@ from typing import Any, cast
 
 # name: (module of this package, one line)
 EXPERIMENTS: dict[str, tuple[str, str]] = {
+    "z-model": ("z_model", "what z buys in terms of k: Figures 2 to 8 of the paper, by its formula and exactly"),
+    "z-streams": ("z_streams", "z-anonymity on streams: released by level, p by z, tuners over time, noise"),
     "kp": ("kp", "(k,P)-anonymity of curves: loss and time against P and k, envelopes and shapes"),
 }
 
