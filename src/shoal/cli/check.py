@@ -83,6 +83,7 @@ def _together(
     else:
         for pool in found:
             answer(str(pool))
+    say(f"{len(policy.views) - len(failed)} of {len(policy.views)} views made from {frame.height:,} rows")
     for role, reason in failed.items():
         say(f"warning: the view {role!r} could not be made from this sample: {reason}")
     worst = max((p for p in found if p.new), key=lambda p: p.share, default=None)

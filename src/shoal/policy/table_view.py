@@ -40,6 +40,7 @@ class TableView:
 def table_view(policy: Policy, role: str, frame: pl.DataFrame, keys: KeyRing | None = None) -> TableView:
     """The masked table of a role, ready for a method."""
     view = RoleView.of(policy, role)
+    keys = KeyRing.load() if keys is None else keys
     if any("." in c or "[" in c for c in [*view.shown, *view.masks] if c not in frame.columns):
         raise PolicyError("a view with promises needs flat columns", where=f"views.{role}")
     viewed = ColumnView(view, frame.schema, keys).apply(frame)
