@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -182,6 +186,31 @@ def test_stream_stops_and_resumes_from_its_snapshot(tmp_path: Path, monkeypatch:
     assert run("stream", str(half), *common, "-o", str(parts), "--snapshot", str(state)) == 0
     assert run("stream", str(rest), *common, "-o", str(parts), "--snapshot", str(state)) == 0
     assert parts.read_text() == whole.read_text()
+
+
+@pytest.mark.slow
+def test_sigterm_drains_and_leaves_a_resumable_snapshot(tmp_path: Path) -> None:
+    environ = {**os.environ, "SHOAL_KEY": "c2VjcmV0IHNlY3JldCBzZWNyZXQgc2VjcmV0IHNlY3JldCE="}
+    state = tmp_path / "state"
+    words = [sys.executable, "-c", "from shoal.cli import main; main()", "stream", "--z", "1", "--window", "20m"]
+    process = subprocess.Popen(
+        [*words, "--snapshot", str(state)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environ,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b'{"time": 1, "subject": "a", "value": "x"}\n{"time": 2, "subject": "b", "value": "x"}\n')
+    process.stdin.flush()
+    first = process.stdout.readline()  # it has been decided though the pipe is still open
+    assert json.loads(first)["value"] == "x"
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0
+    assert b"stopped after event 2" in said
+    assert int.from_bytes(state.read_bytes()[:8], "little") == 2
 
 
 def test_plan(capfd: pytest.CaptureFixture[str]) -> None:

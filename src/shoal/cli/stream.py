@@ -177,8 +177,14 @@ def _run(
         marks=(lambda numbers: marks.writelines(f"{n}\n" for n in numbers)) if marks else None,
     )
     stop: list[int] = []
+
+    def asked(number: int, _: object) -> None:
+        stop.append(number)
+        if source.waiting:
+            raise _StoppedError
+
     for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda number, _: stop.append(number))
+        signal.signal(name, asked)
     live = _Live(runner, source)
     try:
         ended = runner.run(live, lambda: bool(stop)) if state is None else _drain(runner, live, stop)
@@ -190,7 +196,9 @@ def _run(
         with replacing(state) as part:
             part.write_bytes(runner.snapshot())
     live.line(end=True)
-    found = {**figures(runner), "unreadable_lines": source.bad, "ended": ended}
+    if stop:
+        say(f"stopped after event {runner.first:,}" + ("; the snapshot continues there" if state is not None else ""))
+    found = {**figures(runner), "unreadable_lines": source.bad, "ended": ended and not stop}
     if json:
         say(as_json(found))
     return 0
@@ -223,6 +231,10 @@ def _pseudonymous(job: StreamJob, key: bytes, write: Any) -> Any:
     return masked
 
 
+class _StoppedError(Exception):
+    """Asked to stop while waiting for input: everything that arrived has been decided."""
+
+
 class _Live:
     """Passes frames on and keeps one line on stderr: rate, released, withheld, z and p."""
 
@@ -234,9 +246,12 @@ class _Live:
         self._start = self._last = self._clock()
 
     def __iter__(self) -> Any:
-        for frame in self._source:
-            yield frame
-            self.line()
+        try:
+            for frame in self._source:
+                yield frame
+                self.line()
+        except _StoppedError:
+            return
 
     def line(self, end: bool = False) -> None:
         """Say how it goes, once a second and at the end."""

@@ -31,6 +31,7 @@ class Events:
         self.strict = strict
         self.bad = 0
         self._chunk = chunk
+        self.waiting = False  # for the next bytes: the one moment when a stop signal may break in
         self._lines = 0
         self._schema: dict[str, pl.DataType] | None = None
 
@@ -43,7 +44,7 @@ class Events:
             header = b""
             if kind == "csv":
                 header = stream.readline()
-            for lines in _whole_lines(stream, self._chunk):
+            for lines in self._whole_lines(stream):
                 frame = self._csv(header + lines) if kind == "csv" else self._ndjson(lines)
                 self._lines += frame.height
                 if frame.height:
@@ -59,6 +60,29 @@ class Events:
             raise InputError(
                 "cannot be read as Parquet", where=self.path, hint=f"expected columns {', '.join(self.columns)}"
             ) from None
+
+    def _whole_lines(self, stream: IO[bytes]) -> Iterator[bytes]:
+        """What has arrived, cut behind its last line end: a quiet pipe is not kept waiting."""
+        read = getattr(stream, "read1", stream.read)
+        rest: list[bytes] = []
+        while True:
+            self.waiting = True
+            try:
+                data = read(self._chunk)
+            except (OSError, EOFError):
+                raise InputError("the input broke off", where=self.path) from None
+            finally:
+                self.waiting = False
+            if not data:
+                break
+            cut = data.rfind(b"\n") + 1
+            if cut:
+                yield b"".join([*rest, data[:cut]])
+                rest = []
+            rest.append(data[cut:])
+        last = b"".join(rest)
+        if last.strip():
+            yield last
 
     def _csv(self, text: bytes) -> pl.DataFrame:
         try:
@@ -134,27 +158,6 @@ def _open(path: str) -> IO[bytes]:
         return cast(IO[bytes], gzip.open(path)) if Path(path).suffix == ".gz" else Path(path).open("rb")
     except OSError as error:
         raise InputError(f"cannot be opened ({error.strerror})", where=path) from None
-
-
-def _whole_lines(stream: IO[bytes], size: int) -> Iterator[bytes]:
-    """What has arrived, cut behind its last line end: a quiet pipe is not kept waiting."""
-    read = getattr(stream, "read1", stream.read)
-    rest: list[bytes] = []
-    while True:
-        try:
-            data = read(size)
-        except (OSError, EOFError):
-            raise InputError("the input broke off", where="events") from None
-        if not data:
-            break
-        cut = data.rfind(b"\n") + 1
-        if cut:
-            yield b"".join([*rest, data[:cut]])
-            rest = []
-        rest.append(data[cut:])
-    last = b"".join(rest)
-    if last.strip():
-        yield last
 
 
 class Sink:
