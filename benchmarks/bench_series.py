@@ -83,7 +83,7 @@ def methods(name: str, frame: pl.DataFrame, source: str, settings: list[tuple[in
             asked = read_released(done.frame(), done.instants, done.pattern)
             errors = query_errors(asked, done.curves.values, done.records, queries=40)
             band = getattr(method, "band", None)
-            called = f"{method.use} {band or ''}{' as in the paper' if getattr(method, 'refine', 1) == 0 else ''}"
+            called = f"{method.use} {band or ''}{' refine=0 passes=0' if getattr(method, 'refine', 1) == 0 else ''}"
             seconds = method_time(done.curves.values, method, k, p)
             loss = done.loss
             rows.append([called, f"{k}, {p}", seconds, loss.value, loss.pattern, loss.shape, loss.ncp,

@@ -241,3 +241,7 @@ def test_queries_find_shapes_better_than_chance():
     errors = query_errors(read_released(release.frame(), release.instants, release.pattern), curves, release.records)
     assert errors["similarity"] < errors["similarity_chance"] - 0.2
     assert 0 <= errors["range"] < 1
+    # the operator's shortcut asks the same release
+    mine = release.query_errors(queries=200)
+    assert mine == pytest.approx(errors)
+    assert release.figures()["query_similarity_chance"] == errors["similarity_chance"]

@@ -24,9 +24,11 @@ from shoal.series.method import Progress, SeriesGrouping, SeriesMethod, check_si
 from shoal.series.pattern import Encoded, Floats, Pattern
 from shoal.series.perturb import Perturb
 from shoal.series.publish import Published, order_of_publication
+from shoal.series.queries import Released, query_errors
 from shoal.series.wide import from_matrix, from_wide
 
 DEFAULT_METHOD = "kapra"
+QUERIED = 100_000  # records up to which figures hold the errors of queries
 
 
 @dataclass(frozen=True)
@@ -59,17 +61,28 @@ class SeriesRelease:
         """The envelope columns of :meth:`frame`."""
         return [str(i) for i in self.curves.instants]
 
+    def query_errors(self, queries: int = 40, seed: int = 0) -> dict[str, float]:
+        """How wrong answers from this release are; see :func:`shoal.series.queries.query_errors`."""
+        group, word = self.published.group, self.grouping.word[self.records]
+        words, which = np.unique(word, return_inverse=True)
+        shapes = self.pattern.stretch(self.encoded.shapes(words), self.curves.values.shape[1])
+        released = Released(self.published.low[group], self.published.high[group], shapes, which)
+        return query_errors(released, self.curves.values, self.records, queries=queries, seed=seed)
+
     def figures(self) -> dict[str, float]:
-        """Loss, sizes and counts, for a report."""
+        """Loss, sizes, counts and errors of queries, for a report."""
         sizes = np.bincount(self.published.group)
         cells = self.grouping.cells()
         counts = np.bincount(cells[cells >= 0])
-        return self.loss.figures() | {
+        errors = self.query_errors() if len(self.records) <= QUERIED else {}
+        return {
+            **self.loss.figures(),
             "groups": float(len(sizes)),
             "smallest_group": float(sizes.min(initial=len(self.published.group))),
             "subgroups": float(len(counts)),
             "smallest_subgroup": float(counts.min(initial=len(self.published.group))),
             "altered": float(sum(self.altered.values())),
+            **{f"query_{name}": error for name, error in errors.items()},
         }
 
 

@@ -64,13 +64,10 @@ class Released:
         if query.shape != self.low.shape[1:]:
             raise UsageError(f"expected {self.low.shape[1]} instants, found {query.size}", where="similarity query")
         one = np.ascontiguousarray(query[None, :])
-        far = np.concatenate([pattern_loss(one, self.shapes[at : at + 1], _ZERO) for at in range(len(self.shapes))])
+        far = pattern_loss(self.shapes, one, np.zeros(len(self.shapes), np.int64))
         outside = np.maximum(self.low - query, 0) + np.maximum(query - self.high, 0)
         order = np.lexsort((np.arange(len(self.which)), (outside**2).sum(axis=1), far[self.which]))[:most]
         return order, far[self.which[order]]
-
-
-_ZERO = np.zeros(1, np.int64)
 
 
 def read_released(frame: pl.DataFrame, instants: Sequence[str], pattern: Pattern) -> Released:
