@@ -1,17 +1,21 @@
 #!/bin/sh
 # All benchmarks, or those named: sh scripts/bench.sh tables local
-# Peers run in an environment of their own (.cache/peers): some pin versions that differ from ours.
+# Peers come from the registry. Those that pin other versions of our libraries live in folders of their own.
 set -eu
 cd "$(dirname "$0")/.."
-PEERS=.cache/peers
-if [ ! -x "$PEERS/bin/python" ]; then
-  python3 -m venv "$PEERS"
-  "$PEERS/bin/python" -m pip install --quiet --disable-pip-version-check pycanon anjana anonypy microagg1d zanon || true
+PATH="$PWD/.venv/bin:$PATH"
+export PATH
+if [ ! -f .cache/peers/.whole ]; then
+  mkdir -p .cache/peers
+  python -m pip install --quiet --disable-pip-version-check microagg1d orjson psutil uv zanon==0.3.4
+  python -m pip install --quiet --disable-pip-version-check --target .cache/peers/pycanon pycanon
+  touch .cache/peers/.whole
 fi
-export SHOAL_PEERS="$PWD/$PEERS/bin/python"
+SHOAL_BENCH_PYCANON="$PWD/.cache/peers/pycanon"
+export SHOAL_BENCH_PYCANON
 if [ $# -eq 0 ]; then
   set -- $(ls benchmarks/bench_*.py | sed 's|benchmarks/bench_||; s|\.py||')
 fi
 for name in "$@"; do
-  .venv/bin/python -m "benchmarks.bench_$name"
+  python -m "benchmarks.bench_$name"
 done
