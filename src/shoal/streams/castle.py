@@ -50,20 +50,25 @@ class Castle(StreamMethod, frozen=True, tag="castle"):
     """
 
     delay: int = 1000
-    beta: int = 50
+    beta: int | None = None
     mu: int = 100
     delay_time: str | None = None
     reuse: int | str = "forever"
     boxes: int = 4096
 
     def __post_init__(self) -> None:
-        if not 1 <= self.beta <= MOST_CLUSTERS:
+        if not 1 <= self.clusters <= MOST_CLUSTERS:
             raise UsageError(f"`beta` must lie between 1 and {MOST_CLUSTERS:,}", where="castle")
         if self.mu < 1:
             raise UsageError("`mu` must be at least 1", where="castle")
         if self.boxes < LEAST_BOXES:
             raise UsageError(f"`boxes` must be at least {LEAST_BOXES}", where="castle")
         self.bounds()
+
+    @property
+    def clusters(self) -> int:
+        """β: half the delay, at least 50, if not given. Fewer clusters are faster and lose more."""
+        return self.beta if self.beta is not None else min(MOST_CLUSTERS, max(50, self.delay // 2))
 
     def bounds(self) -> Bounds:
         """The bounds, checked."""
@@ -91,7 +96,7 @@ class RunningCastle(Holding):
 
     def opened(self) -> None:
         """See :class:`Holding`."""
-        b, q, deep = self._spec.beta, len(self.coder.names), int(self.coder.depth.max())
+        b, q, deep = self._spec.clusters, len(self.coder.names), int(self.coder.depth.max())
         self._gamma = Gamma(
             np.zeros(b, np.bool_),
             np.zeros(b, np.int64),
