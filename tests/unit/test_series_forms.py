@@ -12,7 +12,9 @@ import pytest
 from shoal.core.errors import InputError, PromiseError, ShoalError, UsageError
 from shoal.measures.series import certainty_penalty, series_loss
 from shoal.promises.kp_anonymity import KPAnonymity
+from shoal.series import SERIES_METHODS
 from shoal.series.face import anonymize_series
+from shoal.series.pattern import Encoded, Pattern
 from shoal.series.perturb import Perturb
 from shoal.series.queries import query_errors, read_released
 
@@ -245,3 +247,38 @@ def test_queries_find_shapes_better_than_chance():
     mine = release.query_errors(queries=200)
     assert mine == pytest.approx(errors)
     assert release.figures()["query_similarity_chance"] == errors["similarity_chance"]
+
+
+class Ends(Pattern, frozen=True, tag="ends"):
+    """Another pattern through the same seam: whether a curve ends above where it began."""
+
+    def encode(self, values):
+        up = (values[:, -1] > values[:, 0]).astype(np.int32)
+        codes = np.stack([np.zeros(len(values), np.int32), 1 + up])
+        texts = np.array(["any", "down", "up"])
+        return Encoded(
+            (1, 2),
+            codes,
+            np.ascontiguousarray(values[:, [0, -1]]),
+            np.array([0, 1, 1], np.int16),
+            lambda words: texts[words].tolist(),
+            lambda words: np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])[words],
+        )
+
+    def rebuild(self, level, words):
+        return np.array([{"any": [0.0, 0.0], "down": [1.0, 0.0], "up": [0.0, 1.0]}[w] for w in words])
+
+    def stretch(self, features, instants):
+        return features[:, :1] + (features[:, 1:] - features[:, :1]) * np.linspace(0, 1, instants)
+
+
+@pytest.mark.parametrize("method", SERIES_METHODS.names())
+def test_another_pattern_needs_nothing_but_the_seam(method):
+    curves = np.random.default_rng(8).normal(size=(60, 12)).cumsum(axis=1)
+    release = anonymize_series(curves, k=10, p=5, pattern=Ends(), method=method)
+    assert all(f.kept for f in KPAnonymity(10, 5).judge_frame(release.frame(), release.instants))
+    assert set(release.data.pattern) <= {"any", "down", "up"}
+    if method == "kapra":
+        rose = curves[release.rows, -1] > curves[release.rows, 0]
+        assert (release.data.pattern == np.where(rose, "up", "down")).all()
+        assert release.loss.pattern == pytest.approx(0, abs=1e-12)
