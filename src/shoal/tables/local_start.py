@@ -34,7 +34,16 @@ def start(matrix: Codes, pairs: Pairs, rules: Rules, seed: int = 0, progress: Pr
     if len(rest) >= rules.k:
         more = _grow(matrix, rest, pairs, rules, seed)
         labels[rest] = np.where(more >= 0, more + labels.max() + 1, -1)
-    return place(matrix, pairs, rules, labels)
+    labels = place(matrix, pairs, rules, labels)
+    if samples is not None:  # in many columns few rows have near neighbours, and cutting may do better than growing
+        cut: Labels = mondrian(matrix, pairs.shape, rules, True, 8)[0]
+        labels = min(labels, cut, key=lambda found: _loss(matrix, pairs, found))
+    return labels
+
+
+def _loss(matrix: Codes, pairs: Pairs, labels: Labels) -> float:
+    groups = make_groups(matrix, pairs, labels.copy(), int(labels.max()) + 1)
+    return float(groups.size @ groups.cost)
 
 
 def place(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels) -> Labels:
