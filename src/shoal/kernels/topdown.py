@@ -77,7 +77,7 @@ def top_down(low, high, weight, order, k, rounds, grown=True):
     a farther row is sought before parting: the last pair parts. A row goes to the nearer of the two; ``grown`` means
     nearer to the group grown so far, else to the row it started from (ties by the group).
     """
-    n, columns = low.shape
+    n = len(low)
     label = np.full(n, -1, np.int64)
     spare = np.empty_like(order)
     starts = np.empty(n + 1, np.int64)
