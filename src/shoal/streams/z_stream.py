@@ -67,6 +67,7 @@ class ZStream:
         self._span = promise.micros
         self._z = promise.z
         self._simple = self.engine.simple
+        self._tuner = self.engine.tuner
         self._people: dict[Any, int] = {}
         self._values: dict[Any, tuple[int, list[str]]] = {}
         self._chains = np.zeros((KNOWN, 1), np.int64)
@@ -85,7 +86,8 @@ class ZStream:
         if known is None:
             known = self._value(value)
         row, labels = known
-        if row < 0 or not self._simple:  # what needs more than a look goes through the other door
+        if row < 0 or not self._simple or (self._tuner is not None and self._is_due(time)):
+            # what needs more than a look goes through the other door
             return cast("str | None", self.push_many([time], [subject], [value]).values[0])
         level: int = decide_next(self._handle, self._scale(time), person, row)
         if level >= 0:
@@ -162,10 +164,16 @@ class ZStream:
         self._values[value] = (row, labels)
         return row, labels
 
+    def _is_due(self, time: Any) -> bool:
+        """Whether the tuner has something to do before an event of this time."""
+        assert self._tuner is not None
+        return self._tuner.working or self._scale(time) >= self._tuner.until
+
     def _handed(self) -> NDArray[np.int64]:
         """The addresses of the state for the one-by-one door: made anew whenever an array was."""
         self._counts = np.zeros((1, self._chains.shape[1]), np.int64)
-        self._fixed = np.array([self._span, self._z], np.int64)
+        z = self._z if self._tuner is None else self._tuner.z
+        self._fixed = np.array([self._span, z], np.int64)
         arrays = [
             *self._window.arrays,
             self.engine.clock,
