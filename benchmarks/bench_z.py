@@ -93,8 +93,9 @@ def beside_zanon(n: int) -> None:
         for row in rows[:200]:
             one.push(*row)
         batch, stream = min(
-            (cpu(lambda: (s := ours(levels, tune), in_batches(s, data))[0]) for _ in range(3)), key=lambda x: x[0]
-        )  # noqa: B023, E501
+            (cpu(lambda: (s := ours(levels, tune), in_batches(s, data))[0]) for _ in range(3)),
+            key=lambda x: x[0],  # noqa: B023
+        )
         single, _ = cpu(lambda: (s := ours(levels, tune), [s.push(*r) for r in rows[: 20_000 if tune else n]])[0])  # noqa: B023
         rate, each = n / batch, (20_000 if tune else n) / single
         peer, released = zanon_run(rows if not tune else rows[: n // 5], tune) if have else (float("nan"), 0)
@@ -169,7 +170,7 @@ def pauses() -> None:
     Tuner.turn = timed  # type: ignore[method-assign]
     try:
         for by in ("search", "incremental", "model"):
-            for attempt in range(2):  # the first one compiles
+            for _ in range(2):  # the first one compiles
                 laps.clear()
                 options = {"tune": {"goal": {"k": 3, "probability": 0.8}, "every": "30m", "by": by}}
                 stream = z_anonymity(20, "1h", {"use": "path", "separator": "*"}, **options)
