@@ -12,6 +12,7 @@ import os
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,18 @@ def zanon_run(rows: Rows, tune: bool) -> tuple[float, int]:
             os.chdir(before)
 
 
+def _batched(levels: bool, tune: bool, data: tuple[np.ndarray, pl.Series, pl.Series]) -> ZStream:
+    stream = ours(levels, tune)
+    in_batches(stream, data)
+    return stream
+
+
+def _singly(levels: bool, tune: bool, rows: Rows) -> None:
+    stream = ours(levels, tune)
+    for row in rows:
+        stream.push(*row)
+
+
 def beside_zanon(n: int) -> None:
     have = importlib.util.find_spec("zanonymity") is not None and importlib.util.find_spec("matplotlib") is not None
     out = []
@@ -92,11 +105,9 @@ def beside_zanon(n: int) -> None:
         one = ours(levels, tune)
         for row in rows[:200]:
             one.push(*row)
-        batch, stream = min(
-            (cpu(lambda: (s := ours(levels, tune), in_batches(s, data))[0]) for _ in range(3)),
-            key=lambda x: x[0],  # noqa: B023
-        )
-        single, _ = cpu(lambda: (s := ours(levels, tune), [s.push(*r) for r in rows[: 20_000 if tune else n]])[0])  # noqa: B023
+        timed = [cpu(partial(_batched, levels, tune, data)) for _ in range(3)]
+        batch, stream = min(timed, key=lambda pair: pair[0])
+        single, _ = cpu(partial(_singly, levels, tune, rows[: 20_000 if tune else n]))
         rate, each = n / batch, (20_000 if tune else n) / single
         peer, released = zanon_run(rows if not tune else rows[: n // 5], tune) if have else (float("nan"), 0)
         theirs = (n if not tune else n // 5) / peer
