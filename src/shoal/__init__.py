@@ -21,6 +21,7 @@ _FACE = {
     "verify": "shoal.api",
     "measure": "shoal.api",
     "anonymize_series": "shoal.curves",
+    "z_anonymity": "shoal.streams.z_stream",
     "hospital": "shoal.datasets.hospital",
     "ShoalError": "shoal.core.errors",
     "PromiseError": "shoal.core.errors",
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from shoal.promises.k_anonymity import KAnonymity
     from shoal.promises.l_diversity import LDiversity
     from shoal.promises.t_closeness import TCloseness
+    from shoal.streams.z_stream import z_anonymity
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The command line: one short file per command, loaded when it is called.
+"""The command line: one short file per command; what it needs is loaded when it is called.
 
 stdout is data, stderr is talk, ``-`` is stdio. Exit codes: 0 done, 1 promise not met, 2 bad policy or usage,
 3 input or output failed.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from cyclopts import App, CycloptsError, Group
 
@@ -20,34 +21,35 @@ HELP = """Hide in numbers: anonymize tables, time series and event streams, and 
 A first look: `shoal demo`. A table of your own: `shoal init data.csv > policy.yaml`, read it, then
 `shoal anonymize data.csv --policy policy.yaml --output released.csv`."""
 
-# name: (module:function, group, one line)
-COMMANDS: dict[str, tuple[str, str, str]] = {
-    "anonymize": ("anonymize:anonymize", "Release", "A table in, a verified release and a report out."),
-    "verify": ("verify:verify", "Release", "Judge released data against promises, independently."),
-    "view": ("view:view", "Release", "One role's view of a file."),
-    "stream": ("stream:stream", "Release", "Events in, anonymized events out, with zero or bounded delay."),
-    "serve": ("serve:app", "Release", "Role views as a service on Kafka."),
-    "measure": ("measure:measure", "Judge", "How risky a table is, and which k, l and t it reaches as it stands."),
-    "attack": ("attack:attack", "Judge", "Join a release with a register: whom does it find?"),
-    "compare": ("compare:compare", "Judge", "Methods and parameters side by side: loss against risk."),
-    "plan": ("plan:plan", "Judge", "What z buys: the probability that z-anonymity gives k-anonymity."),
-    "init": ("init:init", "Policy", "Draft a policy from data: roles and hierarchies guessed, to be read."),
-    "check": ("check:check", "Policy", "Is the policy safe? Also what roles learn together."),
-    "explain": ("explain:explain", "Policy", "A table of what each role sees."),
-    "policy": ("policy:policy", "Policy", "The JSON Schema of policies, for editors."),
-    "keys": ("keys:keys", "Policy", "Make and rotate keys."),
-    "reveal": ("reveal:reveal", "Policy", "Tokens back to values, with an audit line."),
-    "experiment": ("experiment:experiment", "Learn", "The tables and figures of the papers, again."),
-    "demo": ("demo:demo", "Learn", "A tour that needs nothing but this package."),
+# name: (module:function, group); its docstring is its help
+COMMANDS: dict[str, tuple[str, str]] = {
+    "anonymize": ("anonymize:anonymize", "Release"),
+    "verify": ("verify:verify", "Release"),
+    "view": ("view:view", "Release"),
+    "stream": ("stream:stream", "Release"),
+    "serve": ("serve:app", "Release"),
+    "measure": ("measure:measure", "Judge"),
+    "attack": ("attack:attack", "Judge"),
+    "compare": ("compare:compare", "Judge"),
+    "plan": ("plan:plan", "Judge"),
+    "init": ("init:init", "Policy"),
+    "check": ("check:check", "Policy"),
+    "explain": ("explain:explain", "Policy"),
+    "policy": ("policy:policy", "Policy"),
+    "keys": ("keys:keys", "Policy"),
+    "reveal": ("reveal:reveal", "Policy"),
+    "experiment": ("experiment:experiment", "Learn"),
+    "demo": ("demo:demo", "Learn"),
 }
 
 
 def build() -> App:
-    """The app with all commands; none of them is loaded yet."""
+    """The app with all commands: their files are light, what they need is loaded when they run."""
     app = App(name="shoal", help=HELP, version=__version__, version_flags=["--version"], help_format="markdown")
-    groups = {name: Group.create_ordered(name) for name in dict.fromkeys(g for _, g, _ in COMMANDS.values())}
-    for name, (target, group, line) in COMMANDS.items():
-        app.command(f"shoal.cli.{target}", name=name, group=groups[group], help=line)
+    groups = {name: Group.create_ordered(name) for name in dict.fromkeys(g for _, g in COMMANDS.values())}
+    for name, (target, group) in COMMANDS.items():
+        module, _, function = target.partition(":")
+        app.command(getattr(import_module(f"shoal.cli.{module}"), function), name=name, group=groups[group])
     return app
 
 
