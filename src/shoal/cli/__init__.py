@@ -49,7 +49,12 @@ def build() -> App:
     groups = {name: Group.create_ordered(name) for name in dict.fromkeys(g for _, g in COMMANDS.values())}
     for name, (target, group) in COMMANDS.items():
         module, _, function = target.partition(":")
-        app.command(getattr(import_module(f"shoal.cli.{module}"), function), name=name, group=groups[group])
+        found = getattr(import_module(f"shoal.cli.{module}"), function)
+        if isinstance(found, App):
+            found.group = groups[group]
+            app.command(found)
+        else:
+            app.command(found, name=name, group=groups[group])
     return app
 
 
