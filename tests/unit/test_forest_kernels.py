@@ -15,7 +15,8 @@ from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.schema import Schema
 from shoal.core.table import Table, code
-from shoal.kernels.forest import build, decompose, plant
+from shoal.kernels.decompose import decompose
+from shoal.kernels.forest import build, plant
 from shoal.kernels.neighbours import edge_cost, nearest_outside, pair_costs
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.rules import compile_rules

@@ -61,7 +61,8 @@ class Forest(TableMethod, frozen=True, tag="forest"):
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
     ) -> Grouping:
         """See :class:`TableMethod`. The seed decides which component grows first."""
-        from shoal.kernels.forest import build, decompose, plant
+        from shoal.kernels.decompose import decompose
+        from shoal.kernels.forest import build, plant
 
         rules = reachable(table, promises)
         if not table.size:
