@@ -30,7 +30,9 @@ from shoal.policy.table_view import table_view
 from shoal.promises import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
+from shoal.promises.rescan import rescan
 from shoal.promises.t_closeness import TCloseness
+from shoal.promises.z_anonymity import ZAnonymity
 from shoal.report.measured import Measured, measured, table_risk
 from shoal.report.model import Report
 from shoal.tables import TABLE_METHODS, TableMethod
@@ -334,11 +336,32 @@ def anonymize_view(
 def verify_view(
     released: str, policy: str, view: str | None = None, *, original: str | None = None, separator: str | None = None
 ) -> Verdict:
-    """Judge a released file against what a view of a policy promises."""
+    """Judge a released file against what a view of a policy promises; z-anonymity needs the ``original`` events."""
     loaded = load(policy)
     chosen = loaded.view(view)
     frame = read(released, separator=separator)
     quasi = [n for n in loaded.schema.quasi if chosen.shows(n)]
+    z = [p for p in chosen.promises if isinstance(p, ZAnonymity)]
+    if z and original is not None:
+        time = next(iter(loaded.schema.of("time")), None)
+        if time is None:
+            raise UsageError("z-anonymity is judged by event time, and no time column is declared", where=policy)
+        events = read(original, separator=separator, types=loaded.types())
+        hierarchies = {n: loaded.schema[n].hierarchy for n in quasi}
+        found = [
+            finding
+            for promise in z
+            for finding in rescan(
+                events,
+                frame,
+                promise,
+                time=time,
+                subject=loaded.schema.subject,
+                quasi=hierarchies,
+                unit=loaded.schema[time].unit,
+            )
+        ]
+        return Verdict(tuple(found), frame.height, 0, "people" if loaded.schema.subject else "rows")
     subject = loaded.schema.subject
     shown = subject if subject is not None and chosen.shows(subject) and subject in frame.columns else None
     return verify(frame, quasi=quasi, promises=chosen.promises, subject=shown, schema=loaded.schema)

@@ -244,3 +244,18 @@ def test_top_down_of_a_table_has_k_rows_per_group(rows, k, seed, grown):
     order = np.random.default_rng(seed).permutation(table.size)
     labels = top_down(codes, codes, table.shape(), order, k, 3, grown)
     assert np.bincount(labels).min() >= k
+
+
+def test_compiled_code_lives_under_the_hash_of_all_kernels():
+    import hashlib
+    from pathlib import Path
+
+    from numba import config
+
+    from shoal.kernels import boxes, compile
+
+    digest = hashlib.blake2b(digest_size=8)
+    for file in sorted(Path(compile.__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    assert Path(config.CACHE_DIR).name == digest.hexdigest()
+    assert boxes.meet.stats.cache_path.startswith(config.CACHE_DIR)
