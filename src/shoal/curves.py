@@ -8,8 +8,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from shoal.core.errors import PromiseError
+from shoal.connect.files import read
+from shoal.core.errors import PolicyError, PromiseError
 from shoal.core.groups import Finding, Groups
+from shoal.policy.document import Policy, View
 from shoal.promises.kp_anonymity import KPAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.series.face import SeriesRelease
@@ -87,3 +89,39 @@ def anonymize_series(
         figures=release.figures(),
     )
     return release, report
+
+
+def series_promise(view: View) -> KPAnonymity | None:
+    """The promise about curves that a view makes, if it does."""
+    return next((p for p in view.promises if isinstance(p, KPAnonymity)), None)
+
+
+def anonymize_series_view(
+    data: str, policy: Policy, view: View, *, separator: str | None = None, **more: Any
+) -> tuple[SeriesRelease, SeriesReport]:
+    """Curves of a file as a view of a policy says: quasi columns are the instants, the subject names the curve."""
+    promise = series_promise(view)
+    if promise is None:
+        raise PolicyError("this view promises nothing about curves", where=policy.path)
+    schema = policy.schema
+    diversity = [p for p in view.promises if isinstance(p, LDiversity)]
+    if any(p.kind != "frequency" for p in diversity) or len(diversity) + 1 < len(view.promises):
+        raise PolicyError(
+            "curves keep kP-anonymity and frequency l-diversity, and nothing else",
+            where=f"{policy.path}: views.{view.name}.promises",
+            hint="{use: l-diversity, kind: frequency, l: 2, column: …}",
+        )
+    names = schema.subject or next(iter(schema.of("identifier")), None)
+    if view.method is not None:
+        more["method"] = view.method
+    return anonymize_series(
+        read(data, separator=separator, types=policy.types()),
+        k=promise.k,
+        p=promise.p,
+        l=max((d.l for d in diversity), default=None),
+        id=names,
+        sensitive=[c for c in schema.sensitive if view.shows(c)],
+        instants=[c for c in schema.quasi if view.shows(c)],
+        title=policy.dataset,
+        **more,
+    )

@@ -28,6 +28,19 @@ def test_curves_are_released_and_verified(shoal, sales):
     assert json.loads((sales / "r.json").read_text())["verified"] is True
 
 
+def test_a_policy_can_promise_it(shoal, sales):
+    instants = "".join(f"  W{j}: {{role: quasi, type: int}}\n" for j in range(12))
+    (sales / "policy.yaml").write_text(
+        f"dataset: sales\ncolumns:\n  code: {{role: subject}}\n  kind: {{role: sensitive}}\n{instants}"
+        "views:\n  analysts:\n    show: [kind, " + ", ".join(f"W{j}" for j in range(12)) + "]\n"
+        "    promises: [{use: kP-anonymity, k: 8, p: 3}]\n    method: banded\n"
+    )
+    done = shoal("anonymize", "sales.csv", "--policy", "policy.yaml", "-o", "out.csv")
+    assert done.returncode == 0, done.stderr
+    assert "released by banded" in done.stderr
+    assert pl.read_csv(sales / "out.csv", infer_schema=False).group_by("group").len()["len"].min() >= 8
+
+
 BAD = {
     "k below p": (("sales.csv", "--k", "2", "--p", "3"), 2, "k must be at least p"),
     "no p": (("sales.csv", "--k", "4"), 2, "k and p"),

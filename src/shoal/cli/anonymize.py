@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from shoal.core.schema import Schema
+    from shoal.curves import SeriesReport
+    from shoal.policy.document import Policy, View
     from shoal.promises.base import Promise
+    from shoal.series.face import SeriesRelease
     from shoal.tables.base import TableMethod
 
 
@@ -120,14 +123,33 @@ def anonymize(
     if cells not in ("text", "struct"):
         raise UsageError(f"expected text or struct, found {cells!r}", where="--cells")
     title = "standard input" if data == "-" else Path(data).name
+    if policy is not None and (about := _curves_of(policy, view)) is not None:
+        from shoal.curves import anonymize_series_view
+
+        with progress("anonymizing") as tell:
+            told = anonymize_series_view(data, *about, separator=separator, seed=seed, progress=tell)
+        _write_curves(*told, output or "-", report, cells, dry_run, json)
+        return
     if series:
         if k is None or p is None:
             raise UsageError("curves need k and p", where="--series", hint="for example --k 16 --p 6")
-        asked = {"id": curve, "sensitive": names(sensitive), "time": time, "value": value, "k": k, "p": p, "l": l}
+        asked: dict[str, Any] = {
+            "id": curve,
+            "sensitive": names(sensitive),
+            "time": time,
+            "value": value,
+            "k": k,
+            "p": p,
+            "l": l,
+        }
         if method is not None:
             asked["method"] = method
+        from shoal.curves import anonymize_series
+
         frame = files.read(data, separator=separator)
-        _curves(frame, asked, title, output or "-", report, cells, seed, dry_run, json)
+        with progress("anonymizing") as tell:
+            made = anonymize_series(frame, title=title, seed=seed, progress=tell, **asked)
+        _write_curves(*made, output or "-", report, cells, dry_run, json)
         return
     if append is not None:
         if policy is not None or not quasi:
@@ -191,27 +213,31 @@ def anonymize(
         say(f"report: {report}")
 
 
-def _curves(
-    frame: pl.DataFrame,
-    asked: dict[str, Any],
-    title: str,
+def _curves_of(path: str, view: str | None) -> tuple[Policy, View] | None:
+    """The policy and its view, if the view promises something about curves."""
+    from shoal.curves import series_promise
+    from shoal.policy.load import load
+
+    policy = load(path)
+    chosen = policy.view(view)
+    return (policy, chosen) if series_promise(chosen) is not None else None
+
+
+def _write_curves(
+    release: SeriesRelease,
+    told: SeriesReport,
     output: str,
     report: str | None,
     cells: str,
-    seed: int,
     dry_run: bool,
     json: bool,
 ) -> None:
     from shoal.connect import files
-    from shoal.curves import anonymize_series
 
-    with progress("anonymizing") as tell:
-        released, told = anonymize_series(frame, title=title, seed=seed, progress=tell, **asked)
     if not dry_run:
         if report is not None:
             files.write_text(told.json() if report.endswith(".json") else told.text(), report)
-        typed = cells == "struct" and asked["time"] is None
-        files.write(released.frame(typed=True) if typed else released.data, output)
+        files.write(release.frame(typed=True) if cells == "struct" else release.data, output)
     say(told.json() if json else told.text())
 
 
