@@ -47,7 +47,7 @@ def test_a_csv_becomes_a_verified_release_and_a_report(shoal, patients, tmp_path
     assert done.stdout == ""
     released = pl.read_csv(tmp_path / "out.csv", infer_schema=False)
     assert released.columns == ["zip", "sex", "age", "diag"]
-    assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
     checked = shoal("verify", "out.csv", "--quasi", "zip", "sex", "age", "--sensitive", "diag", "--k", "4", "--l", "2")
     assert checked.returncode == 0, checked.stderr
     assert "4-anonymity: kept" in checked.stdout

@@ -28,7 +28,7 @@ class Batch:
 class RecordViews:
     """All roles' views of a JSON record.
 
-    >>> from shoal.core.schema import Column
+    >>> from shoal.core.schema import Column, Schema
     >>> schema = Schema({"pid": Column("subject"), "name": Column("identifier"), "diag": Column("sensitive")})
     >>> views = RecordViews([RoleView.resolve("ward", schema, ["diag"])])
     >>> views(b'{"pid": 7, "name": "F. Ott", "diag": "E10", "iban": "DE02"}')

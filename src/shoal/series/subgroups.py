@@ -86,5 +86,6 @@ def split_top_down(values: Floats, word: Ids, p: int, seed: int) -> NDArray[np.i
 def per_width(values: Floats) -> Floats:
     """The weight of each instant in a normalized certainty penalty: one over its width, 0 where all agree."""
     width = values.max(axis=0) - values.min(axis=0)
-    out: Floats = np.divide(1.0, width, out=np.zeros_like(width), where=width > 0)
+    # a width so small that its inverse is infinite is as good as none
+    out: Floats = np.divide(1.0, width, out=np.zeros_like(width), where=width > np.finfo(np.float64).tiny)
     return out

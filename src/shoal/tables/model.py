@@ -73,7 +73,8 @@ class Model:
         first, last, level = np.full(n, -1, np.int64), np.full(n, -1, np.int64), np.zeros(n, np.int8)
         if levels.numbers is not None and distinct.dtype.is_numeric():
             known = levels.numbers[: levels.size - (levels.missing >= 0)]
-            numbers = distinct.cast(pl.Float64).fill_null(np.nan).to_numpy()
+            # coded ends stand for everything beyond them
+            numbers = distinct.cast(pl.Float64).clip(*levels.ends).fill_null(np.nan).to_numpy()
             inside = (numbers >= known[0]) & (numbers <= known[-1]) if len(known) else np.zeros(n, np.bool_)
             first[inside] = np.searchsorted(known, numbers[inside], side="right") - 1
             last[inside] = np.searchsorted(known, numbers[inside], side="left")
