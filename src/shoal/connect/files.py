@@ -39,7 +39,7 @@ ENDINGS: Mapping[str, Format] = {
     ".ndjson": "ndjson",
     ".jsonl": "ndjson",
 }
-COMPRESSED = (".gz", ".zst")
+COMPRESSED = (".gz",)
 
 
 def format_of(path: str) -> Format:
@@ -52,7 +52,7 @@ def format_of(path: str) -> Format:
         raise UsageError(
             "cannot tell the format from the name",
             where=path,
-            hint=f"use one of {', '.join(ENDINGS)} (CSV and NDJSON also with .gz or .zst)",
+            hint=f"use one of {', '.join(ENDINGS)} (CSV and NDJSON also with .gz)",
         )
     return ENDINGS[suffix.lower()]
 
@@ -115,8 +115,6 @@ def write(frame: pl.DataFrame, path: str, *, separator: str = ",", kind: Format 
         if Path(path).suffix == ".gz":
             with gzip.open(out, "wb", compresslevel=6) as stream:
                 _write(frame, static_cast(IO[bytes], stream), kind, separator)
-        elif Path(path).suffix == ".zst":
-            raise UsageError("writing .zst is not supported", where=path, hint="use .gz, or Parquet")
         else:
             with out.open("wb") as stream:
                 _write(frame, stream, kind, separator)
