@@ -361,6 +361,9 @@ def verify_view(
                 unit=loaded.schema[time].unit,
             )
         ]
+        rest = [p for p in chosen.promises if p not in z]
+        if rest:  # what can be judged from the release alone still is
+            found += verify(frame, quasi=quasi, promises=rest, schema=loaded.schema).findings
         return Verdict(tuple(found), frame.height, 0, "people" if loaded.schema.subject else "rows")
     subject = loaded.schema.subject
     shown = subject if subject is not None and chosen.shows(subject) and subject in frame.columns else None
