@@ -38,6 +38,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "policy": ("policy:policy", "Policy"),
     "keys": ("keys:keys", "Policy"),
     "reveal": ("reveal:reveal", "Policy"),
+    "generate": ("generate:generate", "Streams"),
+    "connect": ("connect:app", "Streams"),
+    "consume": ("consume:consume", "Streams"),
+    "replay": ("replay:replay", "Streams"),
     "experiment": ("experiment:experiment", "Learn"),
     "demo": ("demo:demo", "Learn"),
 }

@@ -1,0 +1,116 @@
+"""``shoal consume``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from shoal.cli.terminal import Json, Output, answer, as_json, say
+from shoal.core.errors import PolicyError
+
+if TYPE_CHECKING:
+    from shoal.policy.document import Policy
+    from shoal.runtime.kafka.watch import Judge, Watched
+
+
+def consume(
+    policy: str,
+    *,
+    role: str,
+    user: str | None = None,
+    properties: str | None = None,
+    output: Output = None,
+    sent: str | None = None,
+    limit: int | None = None,
+    every: float = 5.0,
+    end: Annotated[bool, Parameter(negative=())] = False,
+    json: Json = False,
+) -> int:
+    """Read a role's view as that role, measure latency, and check live what it shows. Exit code 1 if a check fails.
+
+    No column may appear that the role does not see, and the view's promises are judged by code that knows no method.
+    z-anonymity cannot be judged from a view, and it says so.
+
+    Example: `shoal consume policy.yaml --role research --end`.
+
+    Parameters
+    ----------
+    policy
+        A policy whose source is Kafka.
+    role
+        Whose view.
+    user
+        A user of the role; the first one without it. The password comes from where `serve apply` takes it.
+    properties
+        A file of client properties of that user instead.
+    output
+        Also write the records, as NDJSON; `-` is standard output.
+    sent
+        A column, shown in clear, with the time of sending in milliseconds (`shoal generate --sent`).
+    limit
+        Stop after this many records.
+    every
+        Seconds between two judgements.
+    end
+        Stop at the end of the topic instead of waiting for more.
+    json
+        What was seen as JSON, on standard output.
+    """
+    from pathlib import Path
+
+    from shoal.cli.clients import client, until_asked
+    from shoal.policy.load import load
+    from shoal.runtime.kafka.watch import Watch
+
+    loaded = load(policy)
+    login = client(properties, None) if properties else _as_user(loaded, role, user)
+    watch = Watch(loaded, role, login, judge=_judge(loaded, role), sent=sent, every=every)
+    if output is None or output == "-":
+        import sys
+
+        write: Any = sys.stdout.buffer.write if output == "-" else None
+        seen = watch.run(stop=until_asked(), limit=limit, to_end=end, write=write)
+    else:
+        with Path(output).open("wb") as out:
+            seen = watch.run(stop=until_asked(), limit=limit, to_end=end, write=out.write)
+    (say if output == "-" else answer)(as_json(seen) if json else _text(role, seen))
+    return 0 if seen.kept else 1
+
+
+def _as_user(policy: Policy, role: str, user: str | None) -> dict[str, Any]:
+    from pathlib import Path
+
+    from shoal.connect.kafka import client_properties
+    from shoal.runtime.kafka.provision import password_of
+
+    users = policy.view(role).users
+    name = user or next(iter(users), None)
+    if name is None or name not in users:
+        raise PolicyError("the role has no such user", where=f"views.{role}.users", hint="or give --properties")
+    folder = Path(policy.path).parent
+    login = {"sasl.username": name, "sasl.password": password_of(name, folder)}
+    return client_properties(policy.source, folder, log_level=0, **login)
+
+
+def _judge(policy: Policy, role: str) -> Judge | None:
+    from shoal import api
+    from shoal.promises.z_anonymity import ZAnonymity
+
+    view, schema = policy.view(role), policy.schema
+    promises = [p for p in view.promises if not isinstance(p, ZAnonymity)]
+    if not promises:
+        return None
+    quasi = [n for n in schema.quasi if view.shows(n)]
+    subject = schema.subject if schema.subject is not None and view.shows(schema.subject) else None
+    return lambda frame: api.verify(frame, quasi=quasi, subject=subject, promises=promises, schema=schema).findings
+
+
+def _text(role: str, seen: Watched) -> str:
+    lines = [f"{role}: {seen.records:,} records in {seen.seconds:.1f} s, {seen.unreadable:,} unreadable"]
+    if seen.latency_ms:
+        lines.append("latency: " + ", ".join(f"{name} {ms:,.0f} ms" for name, ms in seen.latency_ms.items()))
+    if seen.foreign:
+        lines.append(f"{seen.foreign:,} records show what the role must not see")
+    lines += [f"verified: {f}" if f.kept else f"BROKEN: {f}" for f in seen.findings]
+    return "\n".join([*lines, *[f"note: {n}" for n in seen.notes]])

@@ -1,0 +1,137 @@
+"""``shoal generate``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from shoal.cli.terminal import Output, say
+from shoal.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import polars as pl
+
+
+def generate(
+    name: str,
+    *,
+    output: Output = None,
+    topic: str | None = None,
+    properties: str | None = None,
+    brokers: str | None = None,
+    rows: int | None = 1000,
+    rate: float | None = None,
+    seed: int = 0,
+    scale: float = 0.01,
+    visits: float = 1.0,
+    sent: str | None = None,
+    clock: Annotated[bool, Parameter(negative=())] = False,
+    forever: Annotated[bool, Parameter(negative=())] = False,
+) -> None:
+    """Make data that never were a person, at a rate, into a file, standard output or a Kafka topic.
+
+    Examples: `shoal generate hospital --rows 200000 -o patients.ndjson`;
+    `shoal generate hospital --forever --rate 500 --topic patients --properties admin.properties`.
+
+    Parameters
+    ----------
+    name
+        Which data: hospital, ecommerce, domains, positions.
+    output
+        A file, NDJSON or CSV by its name; `-` (the default) is standard output.
+    topic
+        A Kafka topic instead; records are keyed by the person.
+    properties
+        With a topic: a file of client properties.
+    brokers
+        With a topic: where the brokers are, if the properties do not say it.
+    rows
+        How many.
+    rate
+        How many a second; without it, as fast as they are taken.
+    seed
+        The same seed gives the same rows.
+    scale
+        For event streams: the share of the published number of events that one round has.
+    visits
+        For hospital: how often a patient comes back, on average.
+    sent
+        Add a column of this name with the time of sending in milliseconds: `shoal consume --sent` measures by it.
+    clock
+        For event streams: the time column is the time of sending instead of the generated one.
+    forever
+        Until stopped.
+    """
+    from shoal.datasets.rounds import rounds, subject_of
+    from shoal.runtime.pace import paced
+
+    if topic is not None and output is not None:
+        raise UsageError("a topic or a file, not both", where="--topic")
+    if clock and name == "hospital":
+        raise UsageError("these records have no time", where="--clock")
+    frames = rounds(name, seed=seed, scale=scale, visits=visits)
+    slices = _timed(paced(frames, rate=rate, rows=None if forever else rows), sent, clock)
+    if topic is not None:
+        count = _to_topic(slices, topic, properties, brokers, subject_of(name))
+    else:
+        count = _to_file(slices, output or "-")
+    say(f"{count:,} {name} records, seed {seed}")
+
+
+def _timed(slices: Iterator[pl.DataFrame], sent: str | None, clock: bool) -> Iterator[pl.DataFrame]:
+    import time
+
+    import polars as pl
+
+    for part in slices:
+        if clock:
+            part = part.with_columns(time=pl.lit(time.time()))
+        if sent is not None:
+            part = part.with_columns(pl.lit(time.time_ns() // 1_000_000).alias(sent))
+        yield part
+
+
+def _to_topic(
+    slices: Iterator[pl.DataFrame], topic: str, properties: str | None, brokers: str | None, subject: str
+) -> int:
+    from shoal.cli.clients import client
+    from shoal.runtime.kafka.send import TopicWriter, lines
+
+    writer = TopicWriter(client(properties, brokers), topic)
+
+    def send(part: pl.DataFrame) -> None:
+        writer.send(lines(part), [str(v).encode() for v in part[subject]])
+
+    try:
+        _each(slices, send)
+    finally:
+        writer.close()
+    return writer.sent
+
+
+def _to_file(slices: Iterator[pl.DataFrame], output: str) -> int:
+    from shoal.connect.events import Sink
+
+    sink = Sink(output)
+    try:
+        return _each(slices, sink.write)
+    finally:
+        sink.close()
+
+
+def _each(slices: Iterator[pl.DataFrame], take: Callable[[pl.DataFrame], None]) -> int:
+    """Hand on slices until they end or someone stops us: that is how a generator without end ends."""
+    import signal
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    count = 0
+    try:
+        for part in slices:
+            take(part)
+            count += part.height
+    except KeyboardInterrupt:
+        pass
+    return count

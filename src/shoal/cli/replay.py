@@ -1,0 +1,37 @@
+"""``shoal replay``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from shoal.cli.terminal import Json, answer, as_json
+
+
+def replay(policy: str, *, dry_run: Annotated[bool, Parameter(negative=())] = False, json: Json = False) -> None:
+    """Look dead letters up in the source, and queue again what the policy can mask by now.
+
+    The dead-letter topic holds pointers, never values. A record that fits is written to the end of the source once
+    more, and the workers take it like any other; one that does not keeps its pointer; one that the source has deleted
+    is counted as gone.
+
+    Example: correct the column's type in the policy, `shoal replay policy.yaml --dry-run`, then without it.
+
+    Parameters
+    ----------
+    policy
+        A policy whose source is Kafka.
+    dry_run
+        Look, but queue nothing.
+    json
+        For machines.
+    """
+    from shoal.core.keys import KeyRing
+    from shoal.policy.load import load
+    from shoal.runtime.kafka.replay import Replay
+
+    found = Replay(load(policy), KeyRing.load()).run(dry=dry_run)
+    done = "would be queued again" if dry_run else "queued again"
+    text = f"{found.pointers:,} dead letters: {found.ready:,} {done}, {found.still:,} still do not fit"
+    answer(as_json(found) if json else f"{text}, {found.gone:,} gone from the source")

@@ -1,0 +1,75 @@
+"""A file or a folder of files as JSON records, to be continued at any record."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from shoal.connect.files import ENDINGS, format_of, read
+from shoal.core.errors import InputError, UsageError
+from shoal.core.schema import Type
+
+BATCH = 5_000
+
+
+def files_of(path: Path) -> list[Path]:
+    """A file, or the files of a folder whose format we know, by name."""
+    if path.is_dir():
+        found = sorted(p for p in path.iterdir() if p.is_file() and _known(p) and not p.name.startswith("."))
+        if not found:
+            raise UsageError("there is no file to read", where=str(path), hint=f"names end in {', '.join(ENDINGS)}")
+        return found
+    if not path.is_file():
+        raise InputError("there is no such file or folder", where=str(path))
+    format_of(str(path))
+    return [path]
+
+
+def records(path: Path, start: int = 0, types: Mapping[str, Type] | None = None) -> Iterator[list[bytes]]:
+    """Batches of records from number ``start`` on: NDJSON line by line, CSV and Parquet as a whole.
+
+    An NDJSON line is handed on as it stands, readable or not: the worker withholds what it cannot read, and a pointer
+    to it goes to the dead letters.
+    """
+    if format_of(str(path)) == "ndjson":
+        yield from _lines(path, start)
+        return
+    frame = read(str(path), types=types)
+    for part in frame.slice(start).iter_slices(BATCH):
+        out = io.BytesIO()
+        part.write_ndjson(out)
+        yield out.getvalue().splitlines()
+
+
+def head_of(path: Path) -> str:
+    """A short name of how a file begins: a file that was replaced must not be continued in its middle."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.blake2b(stream.read(4096).split(b"\n", 1)[0], digest_size=8).hexdigest()
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", where=str(path)) from None
+
+
+def _lines(path: Path, start: int) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            for number, line in enumerate(stream):
+                if number < start:
+                    continue
+                batch.append(line.rstrip(b"\r\n"))
+                if len(batch) == BATCH:
+                    yield batch
+                    batch = []
+    except (OSError, EOFError):
+        raise InputError("the input broke off", where=str(path)) from None
+    if batch:
+        yield batch
+
+
+def _known(path: Path) -> bool:
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    return suffix.lower() in ENDINGS

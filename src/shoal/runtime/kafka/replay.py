@@ -1,0 +1,171 @@
+"""Dead letters, again: each pointer is looked up in the source, and what can be masked by now is queued once more.
+
+The dead-letter topic holds no values, so the source must still hold the record: what retention has deleted is counted
+as gone. A record that still does not fit keeps its pointer. Records, pointers and the position among the dead letters
+commit in one transaction, so no record is queued twice.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from shoal.connect.kafka import KafkaError, client_properties, library, source_of, told
+from shoal.core.errors import InputError
+from shoal.core.keys import KeyRing
+from shoal.policy.document import Policy
+from shoal.policy.records import RecordViews
+from shoal.policy.views import RoleView
+
+TIMEOUT = 30.0
+
+
+class Pointer(msgspec.Struct, frozen=True):
+    """Where a record stands that could not be masked."""
+
+    topic: str
+    partition: int
+    offset: int
+    error: str = ""
+    tried: int = 0
+
+
+class Replayed(msgspec.Struct):
+    """What became of the dead letters."""
+
+    pointers: int = 0
+    ready: int = 0  # can be masked by now
+    still: int = 0  # does not fit yet
+    gone: int = 0  # deleted from the source
+
+
+class Replay:
+    """Looks dead letters up and queues their records again."""
+
+    def __init__(self, policy: Policy, keys: KeyRing) -> None:
+        self._kafka = library()
+        source = source_of(policy.source, policy.path)
+        folder = Path(policy.path).parent if policy.path else Path()
+        self._properties = client_properties(source, folder, log_level=0)
+        self._topic = str(source["topic"])
+        self._dead = f"{self._topic}.shoal.dead"
+        views = [RoleView.of(policy, role) for role in policy.views]
+        self._views = RecordViews([v for v in views if not v.windows], keys)
+
+    def run(self, *, dry: bool = False) -> Replayed:
+        """All pointers that were not replayed yet; ``dry`` only looks."""
+        consumer = self._consumer(f"shoal-{self._topic}.replay")
+        source = self._consumer(f"shoal-{self._topic}.replay.source")
+        try:
+            pointers, positions = self._pointers(consumer)
+            found = Replayed(pointers=len(pointers))
+            ready: list[Any] = []
+            still: list[Pointer] = []
+            for pointer in sorted(pointers, key=lambda p: (p.partition, p.offset)):
+                message = self._look_up(source, pointer)
+                if message is None:
+                    found.gone += 1
+                elif self._fits(message.value()):
+                    ready.append(message)
+                else:
+                    still.append(pointer)
+            found.ready, found.still = len(ready), len(still)
+            if not dry and pointers:
+                self._queue(consumer, positions, ready, still)
+            return found
+        except self._kafka.KafkaException as error:
+            raise told(error.args[0], "replaying dead letters") from None
+        finally:
+            consumer.close()
+            source.close()
+
+    def _pointers(self, consumer: Any) -> tuple[list[Pointer], Mapping[int, int]]:
+        """What stands in the dead-letter topic behind the last replay."""
+        listed = consumer.list_topics(self._dead, timeout=TIMEOUT).topics[self._dead]
+        if listed.error is not None:
+            raise told(listed.error, f"asking for {self._dead}")
+        places = [self._kafka.TopicPartition(self._dead, p) for p in listed.partitions]
+        known = consumer.committed(places, timeout=TIMEOUT)
+        for place in known:
+            place.offset = place.offset if place.offset >= 0 else self._kafka.OFFSET_BEGINNING
+        consumer.assign(known)
+        found: list[Pointer] = []
+        positions: dict[int, int] = {}
+        ended: set[int] = set()
+        while len(ended) < len(known):
+            for message in consumer.consume(1_000, 0.5):
+                error = message.error()
+                if error is None:
+                    found.append(self._pointer(message))
+                    positions[message.partition()] = message.offset() + 1
+                elif error.name() == "_PARTITION_EOF":
+                    ended.add(message.partition())
+                elif not error.retriable():
+                    raise told(error, f"reading {self._dead}")
+        return found, positions
+
+    def _pointer(self, message: Any) -> Pointer:
+        try:
+            pointer = msgspec.json.decode(message.value() or b"", type=Pointer)
+        except msgspec.MsgspecError:
+            pointer = None
+        if pointer is None or pointer.topic != self._topic:
+            place = f"{self._dead}, partition {message.partition()}, offset {message.offset()}"
+            raise InputError("this is no pointer into the source", where=place)
+        return pointer
+
+    def _look_up(self, source: Any, pointer: Pointer) -> Any:
+        """The record a pointer means, or nothing if the source has deleted it."""
+        place = self._kafka.TopicPartition(self._topic, pointer.partition, pointer.offset)
+        low, high = source.get_watermark_offsets(place, timeout=TIMEOUT)
+        if not low <= pointer.offset < high:
+            return None
+        source.assign([place])
+        for _ in range(int(TIMEOUT / 0.5)):
+            message = source.poll(0.5)
+            if message is None:
+                continue
+            if message.error() is None:
+                return message if message.offset() == pointer.offset else None
+            if message.error().name() == "_PARTITION_EOF":
+                return None
+        raise KafkaError("the source does not answer", where=self._topic)
+
+    def _fits(self, value: bytes | None) -> bool:
+        return value is not None and not self._views.many([value]).refused
+
+    def _queue(self, consumer: Any, positions: Mapping[int, int], ready: list[Any], still: list[Pointer]) -> None:
+        name = f"shoal-{self._topic}-replay-{uuid.uuid4().hex}"
+        producer = self._kafka.Producer({**self._properties, "transactional.id": name})
+        producer.init_transactions(TIMEOUT)
+        producer.begin_transaction()
+        for message in ready:
+            producer.produce(
+                self._topic,
+                message.value(),
+                message.key(),
+                message.partition(),
+                timestamp=message.timestamp()[1],
+                headers=message.headers(),
+            )
+        for pointer in still:
+            again = msgspec.structs.replace(pointer, tried=pointer.tried + 1)
+            producer.produce(self._dead, msgspec.json.encode(again), partition=pointer.partition)
+        offsets = [self._kafka.TopicPartition(self._dead, p, o) for p, o in positions.items()]
+        producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), TIMEOUT)
+        producer.commit_transaction(TIMEOUT)
+
+    def _consumer(self, group: str) -> Any:
+        return self._kafka.Consumer(
+            {
+                **self._properties,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+            }
+        )
