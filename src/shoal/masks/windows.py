@@ -198,6 +198,11 @@ class Assigner(Generic[Item]):
         """How many events wait."""
         return len(self._waiting) + len(self._cutter.events)
 
+    @property
+    def now(self) -> int | None:
+        """The latest time seen."""
+        return self._now
+
     def _move(self, now: int) -> list[Window]:
         self._now = now
         certain = now - self._late

@@ -81,6 +81,11 @@ class WindowedView:
         """How many records wait."""
         return self._assigner.held
 
+    @property
+    def now(self) -> int | None:
+        """The stream's clock (microseconds), if its moving on would publish something; else none."""
+        return self._assigner.now if self._time else None
+
     def snapshot(self) -> bytes:
         """The whole state. It holds records in clear: encrypt it before it leaves the process."""
         return msgspec.msgpack.encode({"version": VERSION, "number": self._number, "state": self._assigner.state()})

@@ -107,6 +107,11 @@ class Running:
         return 0
 
     @property
+    def now(self) -> int | None:
+        """The stream's clock (microseconds), if its moving on would release something; else none."""
+        return None
+
+    @property
     def counters(self) -> Mapping[str, int]:
         """Totals since the start: ``events``, ``released``, ``withheld`` and one per reason."""
         raise NotImplementedError

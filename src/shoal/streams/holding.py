@@ -152,6 +152,12 @@ class Holding(Running):
         return len(self._columns["event"])
 
     @property
+    def now(self) -> int | None:
+        """See :class:`Running`."""
+        now = int(self._clock[clocks.NOW])
+        return now if self.bounds.delay_time and self.held and now >= 0 else None
+
+    @property
     def counters(self) -> Mapping[str, int]:
         """See :class:`Running`; ``groups`` released at once, ``again``: tuples with a box published before."""
         return self._tally.counters

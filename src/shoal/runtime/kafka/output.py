@@ -52,12 +52,22 @@ class Disguise:
         self._source = source.encode()
         self._secret = keys.derive(DEFAULT, "view records", role=view.name, domain=source)
 
-    def dress(self, record: Record, value: bytes | None) -> Outgoing | None:
-        """The outgoing record; none for a tombstone whose key the role does not see."""
+    @property
+    def keeps_keys(self) -> bool:
+        """Whether anything of a record's key is seen."""
+        return bool(self._kind != "drop")
+
+    def dress(self, record: Record, value: bytes | None, *, invented: bool = False) -> Outgoing | None:
+        """The outgoing record; none for a tombstone whose key the role does not see.
+
+        An invented record must not share the place of the real one it stands by: its own content places it.
+        """
         key = self._key(record.key)
         if value is None and key is None:
             return None
         placed = key if key is not None else b"%d:%d" % (record.partition, record.offset)
+        if invented and value is not None:
+            placed = value
         partition = int.from_bytes(self._hash(b"place", placed), "big") % self._partitions
         return Outgoing(partition, key, value, record.timestamp // COARSE * COARSE)
 

@@ -8,44 +8,32 @@ workers in the group share the partitions: input partition i is shard i.
 from __future__ import annotations
 
 import time
-import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from shoal.connect.kafka import KafkaError, client_properties, library, source_of, told
-from shoal.core.errors import PolicyError
+from shoal.connect.kafka import client_properties, library, source_of, told
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.policy.records import RecordViews
 from shoal.policy.views import RoleView
+from shoal.runtime.kafka.codec import Codec
+from shoal.runtime.kafka.counters import Counters
 from shoal.runtime.kafka.layout import layout
 from shoal.runtime.kafka.output import Disguise, Outgoing, Record
+from shoal.runtime.kafka.shards import Restorer, Shard, record_of
+from shoal.runtime.kafka.stateful import remembers
+from shoal.runtime.kafka.transactions import LostError, Transactions
 
 Protocol = Literal["classic", "consumer"]
 TIMEOUT = 30.0
 MOST = 20_000  # records of a view held for one commit
 
 
-class LostError(KafkaError):
-    """The partitions went to someone else: stop, and start again with clean state."""
-
-
-@dataclass
-class Counters:
-    """What a worker did, by view; no values, ever."""
-
-    read: int = 0
-    dead: int = 0
-    commits: int = 0
-    written: dict[str, int] = field(default_factory=dict)
-
-
 class Worker:
-    """Runs the views of one policy over its source topic."""
+    """Runs the views of one policy over its source topic. One use: after an error start another."""
 
     def __init__(
         self,
@@ -55,6 +43,9 @@ class Worker:
         commit_every: float = 0.5,
         batch: int = 1000,
         protocol: Protocol = "classic",
+        codec: Codec | None = None,
+        counters: Counters | None = None,
+        say: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._kafka = library()
         self._source = source_of(policy.source, policy.path)
@@ -62,44 +53,43 @@ class Worker:
         self._properties = client_properties(self._source, folder, log_level=0)
         self._topic = str(self._source["topic"])
         self._commit_every, self._batch, self._protocol = commit_every, batch, protocol
-        promising = [role for role, view in policy.views.items() if view.promises]
-        if promising:
-            raise PolicyError("views with promises are not served on Kafka yet", where=f"views.{promising[0]}")
-        self._views = RecordViews([RoleView.of(policy, role) for role in policy.views], keys)
-        wanted = layout(policy, 1)
-        self._targets = [wanted.views[role] for role in self._views.roles]
-        self._dead = f"{self._topic}.shoal.dead"
-        self._policy, self._keys = policy, keys
-        self._disguises: list[Disguise] = []
-        self._pending: list[list[Outgoing]] = [[] for _ in self._targets]
-        self._dead_letters: list[Record] = []
-        self._positions: dict[int, int] = {}
+        self._policy, self._keys, self._codec, self._say = policy, keys, codec, say
+        resolved = {role: RoleView.of(policy, role) for role in policy.views}
+        self._stateful = [role for role, view in resolved.items() if remembers(policy.views[role], view)]
+        plain = [view for role, view in resolved.items() if role not in self._stateful]
+        self._plain = RecordViews(plain, keys) if plain else None
+        self._targets = dict(layout(policy, 1).views)
+        self._disguises: dict[str, Disguise] = {}
+        self._shards: dict[int, list[Shard]] = {}
+        self._pending: dict[str, list[Outgoing]] = {role: [] for role in self._targets}
+        self._dead: list[Record] = []
+        self._positions: dict[int, int] = {}  # what this commit reaches
+        self._reached: dict[int, int] = {}  # what was reached before
         self._lost = False
-        self.counters = Counters(written=dict.fromkeys(self._views.roles, 0))
+        self.counters = counters or Counters.of(list(self._targets))
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> Counters:
         """Serve until ``stop`` says so; what was read is committed before it returns."""
-        kafka = self._kafka
-        self._producer = kafka.Producer(
-            {
-                **self._properties,
-                "transactional.id": f"shoal-{self._topic}-{uuid.uuid4().hex}",
-                "transaction.timeout.ms": 20_000,
-                "linger.ms": 5,
-            }
+        self._out = Transactions(self._properties, self._topic)
+        counts = self._out.partitions([*self._targets.values(), f"{self._topic}.shoal.changelog"])
+        self._disguises = {
+            role: Disguise(self._policy.views[role], self._topic, counts[target], self._keys)
+            for role, target in self._targets.items()
+        }
+        decode = self._codec.decode if self._codec else None
+        self._restorer = Restorer(
+            self._policy, self._keys, self._properties, self._topic, self.counters, self._say, decode
         )
-        try:
-            self._producer.init_transactions(TIMEOUT)
-        except kafka.KafkaException as error:
-            raise told(error.args[0], "starting transactions") from None
         self._consumer = self._start_consumer()
-        self._disguises = self._start_disguises()
         try:
             self._consumer.subscribe(
                 [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone
             )
             self._loop(stop)
-            self._commit()
+            self._commit(whole=True)
+        except BaseException:
+            self._lost = True  # what is half done must not be committed on leaving
+            raise
         finally:
             self._consumer.close()
         return self.counters
@@ -111,9 +101,10 @@ class Worker:
             if self._lost:
                 raise LostError("the partitions were taken away", where="kafka")
             self._take([m for m in messages if self._usable(m)])
-            full = max(map(len, self._pending), default=0) >= MOST
+            full = max(map(len, self._pending.values()), default=0) >= MOST
             if full or time.monotonic() - last >= self._commit_every:
                 self._commit()
+                self._tick()
                 last = time.monotonic()
 
     def _usable(self, message: Any) -> bool:
@@ -124,82 +115,141 @@ class Worker:
 
     def _take(self, messages: list[Any]) -> None:
         """Mask a batch and hold it for the commit, where the records of all batches are mixed."""
-        records = [Record(m.partition(), m.offset(), m.key(), m.value(), m.timestamp()[1]) for m in messages]
-        full = [r for r in records if r.value is not None]
-        tombstones = [r for r in records if r.value is None]
-        done = self._views.many([r.value for r in full if r.value is not None])
-        refused = {at for at, _ in done.refused}
-        kept = [r for at, r in enumerate(full) if at not in refused]
-        for pending, disguise, values in zip(self._pending, self._disguises, done.views, strict=True):
-            dressed = [disguise.dress(r, v) for r, v in zip(kept, values, strict=True)]
-            dressed += [disguise.dress(r, None) for r in tombstones]
-            pending += [d for d in dressed if d is not None]
-        self._dead_letters += [full[at] for at in sorted(refused)]
+        decode = self._codec.decode if self._codec else None
+        records = [record_of(m, decode) for m in messages]
+        dead = self._take_plain(records)
+        for partition in dict.fromkeys(r.partition for r in records) if self._stateful else ():
+            mine = [r for r in records if r.partition == partition]
+            for shard in self._shards[partition]:
+                out, bad = shard.push(mine)
+                self._pending[shard.role] += out
+                dead |= {(r.partition, r.offset): r for r in bad}
+        self._dead += dead.values()
         for record in records:
             self._positions[record.partition] = record.offset + 1
         self.counters.read += len(records)
 
-    def _commit(self) -> None:
-        """All that is held, mixed, with its offsets, in one transaction: it happens whole or not at all."""
-        if not self._positions:
+    def _take_plain(self, records: list[Record]) -> dict[tuple[int, int], Record]:
+        """The views that remember nothing; answers the records that cannot be read."""
+        if self._plain is None:
+            return {}
+        full = [r for r in records if r.value is not None]
+        tombstones = [r for r in records if r.value is None]
+        done = self._plain.many([r.value for r in full if r.value is not None])
+        refused = {at for at, _ in done.refused}
+        kept = [r for at, r in enumerate(full) if at not in refused]
+        for role, values in zip(self._plain.roles, done.views, strict=True):
+            disguise = self._disguises[role]
+            dressed = [disguise.dress(r, v) for r, v in zip(kept, values, strict=True)]
+            dressed += [disguise.dress(r, None) for r in tombstones]
+            self._pending[role] += [d for d in dressed if d is not None]
+        return {(full[at].partition, full[at].offset): full[at] for at in refused}
+
+    def _tick(self) -> None:
+        """Move the clock of views that wait: the tick is committed first, then acted on."""
+        due = [(shard, tick) for shard in self._all_shards() if (tick := shard.due()) is not None]
+        if due:
+            self._commit(ticks=[(shard.partition, *shard.logged(tick)) for shard, tick in due])
+            for shard, tick in due:
+                self._pending[shard.role] += shard.tick(tick)
+
+    def _commit(self, *, whole: bool = False, ticks: list[tuple[int, bytes, bytes]] | None = None) -> None:
+        """All that is held, mixed, with state and offsets, in one transaction: it happens whole or not at all."""
+        shards = [s for s in self._all_shards() if s.dirty or ticks or (whole and s.behind)]
+        if not self._positions and not shards and not ticks:
             return
-        first = b",".join(b"%d:%d" % at for at in sorted(self._positions.items()))
-        offsets = [self._kafka.TopicPartition(self._topic, p, o) for p, o in self._positions.items()]
-        try:
-            self._producer.begin_transaction()
-            for target, disguise, pending in zip(self._targets, self._disguises, self._pending, strict=True):
-                for record in disguise.shuffle(pending, first):
-                    self._produce(target, record.value, record.key, record.partition, record.timestamp)
-            for letter in self._dead_letters:
-                self._produce(self._dead, _pointer(self._topic, letter), None, letter.partition, letter.timestamp)
-            self._producer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), TIMEOUT)
-            self._producer.commit_transaction(TIMEOUT)
-        except self._kafka.KafkaException as error:
-            self._abort()
-            raise LostError(f"the commit failed: {error.args[0].name()}", where="kafka") from None
-        for role, pending in zip(self._views.roles, self._pending, strict=True):
-            self.counters.written[role] += len(pending)
-        self.counters.dead += len(self._dead_letters)
-        self.counters.commits += 1
+        began = time.monotonic()
+        self._reached |= self._positions
+        for shard in shards:
+            if shard.partition in self._reached:
+                self._positions[shard.partition] = self._reached[shard.partition]
+        self._lost = True  # until it has happened
+        commit = b",".join(b"%d:%d" % at for at in sorted(self._positions.items()))
+        with self._out.transaction(self._consumer, self._positions):
+            for role, pending in self._pending.items():
+                self._write(role, pending, commit)
+            for letter in self._dead:
+                self._out.write(
+                    f"{self._topic}.shoal.dead", _pointer(self._topic, letter), None, letter.partition, letter.timestamp
+                )
+            self._keep(shards, whole=whole, ticks=ticks or [])
+        self._lost = False
+        self._count(time.monotonic() - began)
         self._forget()
+
+    def _write(self, role: str, pending: list[Outgoing], commit: bytes) -> None:
+        target, codec = self._targets[role], self._codec
+        for record in self._disguises[role].shuffle(pending, commit):
+            value = codec.encode(role, record.value) if codec and record.value is not None else record.value
+            self._out.write(target, value, record.key, record.partition, record.timestamp)
+
+    def _keep(self, shards: list[Shard], *, whole: bool, ticks: list[tuple[int, bytes, bytes]]) -> None:
+        """State into the changelog: snapshots that are due, then ticks and positions."""
+        changelog = f"{self._topic}.shoal.changelog"
+        for shard in shards:
+            if whole or shard.wants_snapshot():
+                pieces = shard.snapshot()
+                shard.since = self._out.keep(changelog, shard.partition, pieces)
+                self.counters.snapshots += 1
+                self.counters.state_bytes[shard.role] = sum(len(value or b"") for _, value in pieces)
+        for partition, key, value in ticks:
+            self._out.write(changelog, value, key, partition)
+        for shard in shards:
+            key, value = shard.position()
+            self._out.write(changelog, value, key, shard.partition)
+
+    def _count(self, seconds: float) -> None:
+        for role, pending in self._pending.items():
+            self.counters.written[role] += len(pending)
+        for role in self._stateful:
+            mine = [s.work for s in self._all_shards() if s.role == role]
+            self.counters.withheld[role] = sum(w.withheld for w in mine)
+            self.counters.held[role] = sum(w.held for w in mine)
+        self.counters.dead += len(self._dead)
+        self.counters.commits += 1
+        self.counters.commit_seconds = seconds
 
     def _forget(self) -> None:
-        self._pending = [[] for _ in self._targets]
-        self._dead_letters = []
+        self._pending = {role: [] for role in self._targets}
+        self._dead = []
         self._positions = {}
+        for shard in self._all_shards():
+            shard.dirty = False
 
-    def _produce(self, topic: str, value: bytes | None, key: bytes | None, partition: int, timestamp: int) -> None:
-        while True:
-            try:
-                self._producer.produce(topic, value, key, partition, timestamp=timestamp)
-                return
-            except BufferError:  # the broker is slower than we are: wait for it
-                self._producer.poll(0.1)
-
-    def _abort(self) -> None:
-        self._forget()
-        try:
-            self._producer.abort_transaction(TIMEOUT)
-        except self._kafka.KafkaException:
-            return  # fenced or unreachable: the broker aborts it by itself
+    def _all_shards(self) -> list[Shard]:
+        return [shard for shards in self._shards.values() for shard in shards]
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
+        began = time.monotonic()
+        self.counters.restoring = True
         # waits while a former owner's transaction is still open, so that no record is read twice
-        consumer.committed(partitions, timeout=TIMEOUT)
+        for place in consumer.committed(partitions, timeout=TIMEOUT):
+            if place.offset >= 0:
+                self._reached[place.partition] = place.offset
+        views = {role: (self._targets[role], self._disguises[role]) for role in self._stateful}
+        for place in partitions:
+            self._shards[place.partition], late = self._restorer.restore(place.partition, views, {})
+            for role, out in late.items():
+                self._pending[role] += out
         if self._protocol == "consumer":
             consumer.incremental_assign(partitions)
         else:
             consumer.assign(partitions)
+        self.counters.restore_seconds = time.monotonic() - began
+        self.counters.restoring = False
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
-        self._commit()
+        if not self._lost:
+            self._commit(whole=True)
+        for place in partitions:
+            self._shards.pop(place.partition, None)
+            self._reached.pop(place.partition, None)
         if self._protocol == "consumer":
             consumer.incremental_unassign(partitions)
         else:
             consumer.unassign()
 
     def _gone(self, consumer: Any, partitions: list[Any]) -> None:
-        self._forget()
         self._lost = True
 
     def _start_consumer(self) -> Any:
@@ -215,25 +265,9 @@ class Worker:
             settings |= {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 1_500, "max.poll.interval.ms": 60_000}
         return self._kafka.Consumer(settings)
 
-    def _start_disguises(self) -> list[Disguise]:
-        counts = partitions_of(self._producer, self._targets)
-        return [
-            Disguise(self._policy.views[role], self._topic, counts[target], self._keys)
-            for role, target in zip(self._views.roles, self._targets, strict=True)
-        ]
-
 
 def _pointer(topic: str, record: Record) -> bytes:
     """Where a record that could not be masked stands: who may read the source can look it up there."""
     return msgspec.json.encode(
         {"topic": topic, "partition": record.partition, "offset": record.offset, "error": "unreadable"}
     )
-
-
-def partitions_of(client: Any, topics: list[str]) -> Mapping[str, int]:
-    """The partitions of topics that must exist."""
-    listed = client.list_topics(timeout=TIMEOUT).topics
-    for name in topics:
-        if name not in listed or listed[name].error is not None:
-            raise KafkaError(f"the topic {name!r} is not there", where="kafka", hint="run `shoal serve apply` first")
-    return {name: len(listed[name].partitions) for name in topics}

@@ -1,0 +1,226 @@
+"""State on the changelog topic: snapshots in pieces, positions and ticks, each in the transaction it belongs to.
+
+Partition i of the changelog belongs to partition i of the source. Per view it carries
+
+- ``position``: how far the view's *published* output stands: the next input offset, how many ticks were acted on, and
+  from where in the changelog a restore must read;
+- ``snapshot``: the sealed state at an earlier or equal position, cut into pieces below the message limit;
+- ``tick``: the clock moved though no record came. It is committed before it is acted on, so that a replay moves the
+  clock at the same place.
+
+The newest record of every key is all a restore needs, so the topic is compacted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from shoal.connect.kafka import KafkaError, library, told
+from shoal.core.errors import InputError
+from shoal.core.keys import DEFAULT, KeyRing
+
+VERSION = 1
+PIECE = 500_000  # bytes; brokers and clients take a million at most unless told otherwise
+TAIL = 64  # changelog records read first: the newest position is nearly always among them
+TIMEOUT = 30.0
+
+
+class Tick(msgspec.Struct, frozen=True, array_like=True):
+    """The clock said ``now`` (microseconds of event time) when the view stood at ``next``."""
+
+    number: int
+    next: int
+    now: int
+
+
+class Position(msgspec.Struct, frozen=True, array_like=True):
+    """What is published: all input before ``next`` and the first ``ticks`` ticks; ``since``: where to read from."""
+
+    next: int
+    ticks: int
+    since: int
+
+
+class Piece(msgspec.Struct, frozen=True, array_like=True):
+    """A part of a snapshot taken at ``next`` after ``ticks`` ticks; pieces of one snapshot share ``name``."""
+
+    version: int
+    name: str
+    at: int
+    of: int
+    next: int
+    ticks: int
+    data: bytes
+
+
+class Snapshot(NamedTuple):
+    """A whole snapshot, still sealed."""
+
+    version: int
+    next: int
+    ticks: int
+    data: bytes
+
+
+@dataclass
+class Found:
+    """What the changelog says about one view of one partition."""
+
+    position: Position | None = None
+    ticks: dict[int, Tick] = field(default_factory=dict)
+    pieces: dict[int, Piece] = field(default_factory=dict)
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The newest snapshot, if all of it is there."""
+        if not self.pieces or len(self.pieces) != self.pieces[min(self.pieces)].of:
+            return None
+        first = self.pieces[0]
+        data = b"".join(self.pieces[at].data for at in range(first.of))
+        return Snapshot(first.version, first.next, first.ticks, data)
+
+    def take(self, kind: str, value: bytes) -> None:
+        """One record of the changelog."""
+        if kind == "position":
+            self.position = msgspec.msgpack.decode(value, type=Position)
+        elif kind == "tick":
+            tick = msgspec.msgpack.decode(value, type=Tick)
+            self.ticks[tick.number] = tick
+        else:
+            piece = msgspec.msgpack.decode(value, type=Piece)
+            if self.pieces and next(iter(self.pieces.values())).name != piece.name:
+                self.pieces.clear()
+            self.pieces[piece.at] = piece
+
+
+def key_of(view: str, kind: str, number: int = 0) -> bytes:
+    """The key of a changelog record; ``view`` is the view's topic."""
+    return f"{view}/{kind}/{number}".encode()
+
+
+def pieces_of(view: str, name: str, snapshot: Snapshot) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and values of a snapshot's pieces."""
+    cuts = range(0, max(1, len(snapshot.data)), PIECE)
+    for at, cut in enumerate(cuts):
+        part = snapshot.data[cut : cut + PIECE]
+        piece = Piece(snapshot.version, name, at, len(cuts), snapshot.next, snapshot.ticks, part)
+        yield key_of(view, "snapshot", at), msgspec.msgpack.encode(piece)
+
+
+class Seal:
+    """Snapshots leave the process sealed: what they hold may be records in clear."""
+
+    def __init__(self, keys: KeyRing, role: str) -> None:
+        from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+
+        self._cipher = AESSIV(keys.derive(DEFAULT, "state", role=role, size=64))
+
+    def close(self, state: bytes, view: str, partition: int) -> bytes:
+        """Sealed, for this view and partition only."""
+        return self._cipher.encrypt(state, [f"{view}/{partition}/{VERSION}".encode()])
+
+    def open(self, sealed: bytes, view: str, partition: int) -> bytes:
+        """Open again, or a clear word why not."""
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return self._cipher.decrypt(sealed, [f"{view}/{partition}/{VERSION}".encode()])
+        except InvalidTag:
+            raise InputError(
+                "the state cannot be opened with this key, or was changed",
+                where=f"{view}, partition {partition}",
+                hint="start with the key it was written with",
+            ) from None
+
+
+def name_of(view: str, snapshot: Snapshot) -> str:
+    """A name for a snapshot by where it stands and what it holds."""
+    said = f"{view}/{snapshot.next}/{snapshot.ticks}/".encode() + snapshot.data
+    return hashlib.blake2b(said, digest_size=8).hexdigest()
+
+
+class Changelog:
+    """Reads what was committed to one changelog partition."""
+
+    def __init__(self, properties: Mapping[str, Any], topic: str) -> None:
+        self._properties, self._topic = properties, topic
+
+    def read(self, partition: int, views: list[str]) -> dict[str, Found]:
+        """What is known of each view: the end first, then as far back as its newest snapshot."""
+        with Reader(self._properties, self._topic, partition) as reader:
+            low, high = reader.ends()
+            start = max(low, high - TAIL)
+            while True:
+                found = self._collect(reader, start, views)
+                lacking = [v for v in views if found[v].position is None]
+                since = [p.since for v in views if (p := found[v].position) is not None]
+                wanted = max(low, min(since)) if since else start
+                if wanted < start:
+                    start = wanted
+                elif lacking and start > low:
+                    start = max(low, high - (high - start) * 16)
+                else:
+                    return found
+
+    @staticmethod
+    def _collect(reader: Reader, start: int, views: list[str]) -> dict[str, Found]:
+        found = {view: Found() for view in views}
+        for message in reader.read(start):
+            if message.value() is None or message.key() is None:
+                continue
+            view, kind, _ = message.key().decode().rsplit("/", 2)
+            if view in found:
+                found[view].take(kind, message.value())
+        return found
+
+
+class Reader:
+    """Reads committed records of one partition, to its end or to an offset; part of no group."""
+
+    def __init__(self, properties: Mapping[str, Any], topic: str, partition: int) -> None:
+        self._kafka = library()
+        self._place = (topic, partition)
+        settings = {"group.id": f"shoal-{topic}", "enable.auto.commit": False, "enable.partition.eof": True}
+        self._consumer = self._kafka.Consumer(
+            {**properties, **settings, "isolation.level": "read_committed", "auto.offset.reset": "error"}
+        )
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._consumer.close()
+
+    def ends(self) -> tuple[int, int]:
+        """The first offset, and the one behind the last committed record."""
+        try:
+            low, high = self._consumer.get_watermark_offsets(self._kafka.TopicPartition(*self._place), timeout=TIMEOUT)
+        except self._kafka.KafkaException as error:
+            raise told(error.args[0], f"reading {self._place[0]}") from None
+        return low, high
+
+    def read(self, start: int, end: int | None = None) -> Iterator[Any]:
+        """Messages from ``start`` on; up to ``end``, or until nothing committed is left."""
+        self._consumer.assign([self._kafka.TopicPartition(*self._place, start)])
+        patience = time.monotonic() + 4 * TIMEOUT
+        while end is None or start < end:
+            for message in self._consumer.consume(10_000, 0.5):
+                error = message.error()
+                if error is None:
+                    if end is not None and message.offset() >= end:
+                        return
+                    start = message.offset() + 1
+                    patience = time.monotonic() + 4 * TIMEOUT
+                    yield message
+                elif error.name() == "_PARTITION_EOF":
+                    return
+                elif error.fatal() or not error.retriable():
+                    raise told(error, f"reading {self._place[0]}")
+            if time.monotonic() > patience:
+                raise KafkaError("the broker gives no records", where=self._place[0])

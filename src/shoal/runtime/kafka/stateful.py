@@ -1,0 +1,222 @@
+"""Views that remember: stream methods and window masks over the records of one partition.
+
+Both are functions of (snapshot, input in order, ticks, key), whatever the size of the batches; so a worker that takes
+over from a snapshot and replays the log publishes what the former one would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+import polars as pl
+
+from shoal.core.errors import PolicyError
+from shoal.core.keys import DEFAULT, KeyRing
+from shoal.core.schema import Column, Schema
+from shoal.policy.document import Policy, View
+from shoal.policy.views import RoleView
+from shoal.policy.windowed import WindowedView
+from shoal.runtime.kafka.output import Disguise, Outgoing, Record
+from shoal.runtime.kafka.record_frames import CARRIED, RecordFrames
+from shoal.runtime.local import LocalRunner, StreamJob, job_of
+from shoal.streams.z_anonymity import ZAnon
+
+OFFSET, TIME, KEY = (CARRIED + name for name in ("offset", "time", "key"))
+
+
+class Stateful(Protocol):
+    """A view at work on one partition: records in, what its topic gets out; and its whole state as bytes."""
+
+    @property
+    def withheld(self) -> int:
+        """How many records were withheld so far."""
+
+    def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
+        """Take records with a value; answer what is published now, and the records that cannot be read."""
+
+    def tick(self, now: int) -> list[Outgoing]:
+        """The clock says ``now`` (microseconds of event time) though no record came."""
+
+    def snapshot(self) -> bytes:
+        """The whole state."""
+
+    @property
+    def held(self) -> int:
+        """How many records wait."""
+
+    @property
+    def clock(self) -> int | None:
+        """The stream's clock, if records wait for it to move."""
+
+
+def remembers(view: View, resolved: RoleView) -> bool:
+    """Whether a view needs state: it promises something, or masks windows."""
+    return bool(view.promises or resolved.windows)
+
+
+def start(
+    policy: Policy, role: str, partition: int, keys: KeyRing, disguise: Disguise, snapshot: bytes | None
+) -> Stateful:
+    """A view at work on a partition, anew or from its snapshot."""
+    if policy.views[role].promises:
+        return MethodView(policy, role, partition, keys, disguise, snapshot)
+    return WindowView(RoleView.of(policy, role), keys, disguise, snapshot)
+
+
+def rebuilds(policy: Policy, role: str) -> bool:
+    """Whether the input log alone is the state: plain z-anonymity counts what came in, not what went out."""
+    method = policy.views[role].method
+    return isinstance(method, ZAnon) and method.tune is None and method.noise is None and not method.sticky
+
+
+def carrying_job(policy: Policy, role: str, keys: KeyRing) -> StreamJob:
+    """The job of a view, with room for where each record came from beside what is published of it."""
+    carried = {OFFSET: Column("plain", type="int"), TIME: Column("plain", type="int"), KEY: Column("plain", type="str")}
+    view = policy.views[role]
+    show = tuple(policy.schema.columns) if view.show == "everything" else tuple(view.show)
+    schema = Schema({**policy.schema.columns, **carried})
+    wider = msgspec.structs.replace(view, show=(*show, *carried))
+    return job_of(msgspec.structs.replace(policy, schema=schema, views={role: wider}), role, keys)
+
+
+class MethodView:
+    """A view with promises: its masks, then its stream method."""
+
+    def __init__(
+        self, policy: Policy, role: str, partition: int, keys: KeyRing, disguise: Disguise, snapshot: bytes | None
+    ) -> None:
+        job = carrying_job(policy, role, keys)
+        assert job.view is not None
+        if job.view.windows:
+            raise PolicyError("a window mask cannot stand before a stream method", where=f"views.{role}.masks")
+        self._frames = RecordFrames(job.view, keys)
+        self._partition, self._disguise = partition, disguise
+        self._out: list[pl.DataFrame] = []
+        self._numbers: list[int] = []
+        key = keys.derive(DEFAULT, "stream", role=role)
+        self._runner = LocalRunner(job, key, self._out.append, snapshot=snapshot, marks=self._numbers.extend)
+
+    def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
+        """See :class:`Stateful`."""
+        frame, refused = self._frames.read([r.value or b"" for r in records])
+        bad = set(refused)
+        kept = [r for at, r in enumerate(records) if at not in bad] if bad else records
+        if kept:
+            self._runner.feed(
+                frame.with_columns(
+                    pl.Series(OFFSET, [r.offset for r in kept], dtype=pl.Int64),
+                    pl.Series(TIME, [r.timestamp for r in kept], dtype=pl.Int64),
+                    pl.Series(KEY, self._keys(kept), dtype=pl.String),
+                )
+            )
+        return self._published(), [records[at] for at in refused]
+
+    def tick(self, now: int) -> list[Outgoing]:
+        """See :class:`Stateful`."""
+        self._runner.tick(now)
+        return self._published()
+
+    def snapshot(self) -> bytes:
+        """See :class:`Stateful`."""
+        return self._runner.snapshot()
+
+    @property
+    def held(self) -> int:
+        """See :class:`Stateful`."""
+        return self._runner.method.held
+
+    @property
+    def withheld(self) -> int:
+        """How many records were withheld so far."""
+        return int(self._runner.method.counters["withheld"])
+
+    @property
+    def clock(self) -> int | None:
+        """See :class:`Stateful`."""
+        now = self._runner.method.now
+        return now if now is not None and self.held else None
+
+    def figures(self) -> dict[str, Any]:
+        """Live figures of the method: smallest group, z, loss."""
+        return dict(self._runner.method.figures())
+
+    def _keys(self, records: Sequence[Record]) -> list[str | None]:
+        if not self._disguise.keeps_keys:
+            return [None] * len(records)
+        return [None if r.key is None else r.key.hex() for r in records]
+
+    def _published(self) -> list[Outgoing]:
+        out: list[Outgoing] = []
+        for frame in self._out:
+            values = self._frames.write(frame)
+            places = zip(frame[OFFSET], frame[TIME], frame[KEY], self._numbers, values, strict=False)
+            for offset, time, key, number, value in places:
+                origin = None if key is None else bytes.fromhex(key)
+                record = Record(self._partition, offset, origin, None, time)
+                dressed = self._disguise.dress(record, value, invented=number < 0)
+                out += [dressed] if dressed is not None else []
+            del self._numbers[: frame.height]
+        self._out.clear()
+        return out
+
+
+class WindowView:
+    """A view whose masks work on windows of records."""
+
+    def __init__(self, view: RoleView, keys: KeyRing, disguise: Disguise, snapshot: bytes | None) -> None:
+        self._windows = WindowedView(view, keys)
+        self._disguise = disguise
+        self._number = 0
+        self._held: dict[int, Record] = {}
+        self._withheld = 0
+        if snapshot is not None:
+            self._number, held, self._withheld, state = msgspec.msgpack.decode(
+                snapshot, type=tuple[int, dict[int, Record], int, bytes]
+            )
+            self._held = held
+            self._windows.restore(state)
+
+    def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
+        """See :class:`Stateful`."""
+        out: list[Outgoing] = []
+        bad: list[Record] = []
+        for record in records:
+            self._held[self._number] = record._replace(value=None)
+            self._number += 1
+            for outcome in self._windows.push(record.value or b""):
+                (bad if outcome.reason == "unreadable" else []).append(record)
+                out += self._settled(outcome)
+        return out, bad
+
+    def tick(self, now: int) -> list[Outgoing]:
+        """See :class:`Stateful`."""
+        return [o for outcome in self._windows.tick(now) for o in self._settled(outcome)]
+
+    def snapshot(self) -> bytes:
+        """See :class:`Stateful`."""
+        return msgspec.msgpack.encode((self._number, self._held, self._withheld, self._windows.snapshot()))
+
+    @property
+    def held(self) -> int:
+        """See :class:`Stateful`."""
+        return self._windows.held
+
+    @property
+    def withheld(self) -> int:
+        """See :class:`Stateful`."""
+        return self._withheld
+
+    @property
+    def clock(self) -> int | None:
+        """See :class:`Stateful`."""
+        return self._windows.now if self.held else None
+
+    def _settled(self, outcome: Any) -> list[Outgoing]:
+        origin = self._held.pop(outcome.number)
+        if outcome.record is None:
+            self._withheld += 1
+            return []
+        dressed = self._disguise.dress(origin, outcome.record)
+        return [dressed] if dressed is not None else []
