@@ -1,6 +1,6 @@
-"""Arrays by their address: one call from Python then hands over a single small array instead of a dozen large ones.
+"""Arrays by their address: one call from Python then hands over a single number instead of a dozen arrays.
 
-Unpacking an array costs numba more than deciding an event. Whoever makes a handle keeps its arrays alive.
+Unpacking an array costs numba more than deciding an event. Whoever makes a handle keeps it and its arrays alive.
 """
 
 import numpy as np
@@ -21,23 +21,17 @@ def _pointer(typing, address):
 
 
 @kernel(inline="always")
-def table_at(handle, at):
-    """The int64 matrix whose address, rows and columns stand in ``handle`` from ``at`` on."""
-    return carray(_pointer(handle[at]), (handle[at + 1], handle[at + 2]), np.int64)
-
-
-@kernel(inline="always")
-def words_at(handle, at):
-    """The int64 vector whose address and length stand in ``handle`` from ``at`` on."""
-    return carray(_pointer(handle[at]), (handle[at + 1],), np.int64)
+def words_at(address, which):
+    """The int64 vector whose address and length stand as pair ``which`` of the handle at ``address``."""
+    handle = carray(_pointer(address), (2 * which + 2,), np.int64)
+    return carray(_pointer(handle[2 * which]), (handle[2 * which + 1],), np.int64)
 
 
 def handle_of(arrays: list[np.ndarray]) -> np.ndarray:
-    """Addresses and shapes of int64 arrays, three words each."""
-    handle = np.zeros(3 * len(arrays), np.int64)
+    """Addresses and lengths of int64 arrays, two words each."""
+    handle = np.zeros(2 * len(arrays), np.int64)
     for i, array in enumerate(arrays):
         if array.dtype != np.int64 or not array.flags.c_contiguous:
             raise TypeError("expected contiguous int64")
-        handle[3 * i] = array.ctypes.data
-        handle[3 * i + 1 : 3 * i + 1 + array.ndim] = array.shape
+        handle[2 * i], handle[2 * i + 1] = array.ctypes.data, array.size
     return handle

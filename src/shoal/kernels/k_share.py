@@ -3,7 +3,7 @@
 import numpy as np
 
 from shoal.kernels.compile import kernel
-from shoal.kernels.sliding import _COUNT, find, pair_key
+from shoal.kernels.sliding import _COUNT, ONE, find, pair_key
 
 
 @kernel
@@ -12,20 +12,20 @@ def content(rows, nodes, people, chains, counts):
     capacity = 16
     while capacity < 2 * rows.shape[0]:
         capacity *= 2
-    seen = np.zeros((capacity, 1), np.int64)
+    seen = np.zeros(2 * capacity, np.int64)
     kept = 0
     for i in range(rows.shape[0]):
         key = pair_key(rows[i, 2], rows[i, 1])
         slot = find(seen, key)
-        if seen[slot, 0] != 0:
+        if seen[slot] != 0:
             continue
-        seen[slot, 0] = key
+        seen[slot] = key
         people[kept] = rows[i, 1]
         for level in range(rows.shape[1] - 2):
             node = rows[i, 2 + level]
             chains[kept, level] = node
-            at = find(nodes, node) if node != 0 else 0
-            counts[kept, level] = nodes[at, 1] & _COUNT if node != 0 and nodes[at, 0] == node else 0
+            at = find(nodes, node)
+            counts[kept, level] = nodes[at + ONE] & _COUNT if node != 0 and nodes[at] == node else 0
         kept += 1
     return kept
 
@@ -45,7 +45,7 @@ def set_prints(people, chains, counts, z, top, size, first, second):
     capacity = 16
     while capacity < 2 * people.size:
         capacity *= 2
-    seen = np.zeros((capacity, 1), np.int64)
+    seen = np.zeros(2 * capacity, np.int64)
     first[:size] = 0
     second[:size] = 0
     for i in range(people.size):
@@ -56,8 +56,8 @@ def set_prints(people, chains, counts, z, top, size, first, second):
             if counts[i, level] >= z:
                 key = pair_key(node, _mix(np.int64(people[i]), np.int64(77)))
                 slot = find(seen, key)
-                if seen[slot, 0] == 0:
-                    seen[slot, 0] = key
+                if seen[slot] == 0:
+                    seen[slot] = key
                     first[people[i]] += _mix(node, np.int64(0x5851F42D4C957F2D))
                     second[people[i]] += _mix(node, np.int64(0x14057B7EF767814F))
                 break

@@ -10,6 +10,9 @@ The state is five integer arrays, nothing else:
 
 Every event leaves the ring when its time is over, whatever is touched then, so memory is bounded by the window.
 Inserting and expiring cost O(levels) hash probes. Linear probing; deletion shifts back, so there are no tombstones.
+
+All arrays are flat: a row is ``meta[STRIDE]`` words, an entry of a table two, its key and its word, and a *slot* is
+the place of the key. Indices are unsigned: the compiler then need not ask at every access whether one is negative.
 """
 
 import numpy as np
@@ -37,7 +40,8 @@ from shoal.kernels.compile import bare
     ROWS,
     FAKED,
     TOUCHED,
-) = range(19)
+    STRIDE,
+) = range(20)
 WORDS = 20
 NEED_RING, NEED_PAIRS, NEED_NODES, NEED_HEAP, NEED_FAKES = 1, 2, 3, 4, 5
 STEPS = 4096  # how far back one late or noisy event may look: a bound on its cost, the same on every machine
@@ -46,313 +50,320 @@ _SPREAD = np.int64(-7046029254386353131)  # the golden ratio's odd 64-bit neighb
 _FAKE = np.int64(16)
 _FAKES = np.int64(1) << np.int64(32)
 _COUNT = _FAKES - np.int64(1)
+U = np.uint64
+ONE, TWO = U(1), U(2)
+
+
+@bare(inline="always")
+def key_of(node, spread):
+    """One key for a node and a person, whose fingerprint times ``_SPREAD`` is ``spread``."""
+    key = node + spread
+    key ^= (key >> 29) & np.int64(0x7FFFFFFFF)
+    return key if key != 0 else np.int64(1)
 
 
 @bare(inline="always")
 def pair_key(node, subject):
     """One key for a node and a person."""
-    key = node + subject * _SPREAD
-    key ^= (key >> 29) & np.int64(0x7FFFFFFFF)
-    return key if key != 0 else np.int64(1)
+    return key_of(node, subject * _SPREAD)
 
 
 @bare
 def find(table, key):
     """The slot of a key, or the empty slot where it belongs."""
-    mask = table.shape[0] - 1
-    slot = key & mask
-    while table[slot, 0] != key and table[slot, 0] != 0:
-        slot = (slot + 1) & mask
+    mask = U(table.size - 2)
+    slot = (U(key) << ONE) & mask
+    while table[slot] != key and table[slot] != 0:
+        slot = (slot + TWO) & mask
     return slot
 
 
-@bare
-def remove(table, slot):
+@bare(inline="always")
+def remove(table, mask, slot):
     """Empty a slot; the entries behind it move up."""
-    mask = table.shape[0] - 1
-    hole = slot
-    at = slot
-    while True:
-        at = (at + 1) & mask
-        key = table[at, 0]
-        if key == 0:
-            break
-        if ((at - key) & mask) >= ((at - hole) & mask):
-            table[hole, 0] = key
-            table[hole, 1] = table[at, 1]
-            hole = at
-    table[hole, 0] = 0
+    at = (slot + TWO) & mask
+    key = table[at]
+    while key != 0:
+        if ((at - (U(key) << ONE)) & mask) >= ((at - slot) & mask):
+            table[slot] = key
+            table[slot + ONE] = table[at + ONE]
+            slot = at
+        at = (at + TWO) & mask
+        key = table[at]
+    table[slot] = 0
 
 
 @bare
 def add(pairs, nodes, meta, node, subject, time, fake):
-    """A person shows a node. Returns (slot of the pair, slot of the node, whether their last time moved)."""
+    """A person shows a node. Returns whether their last time moved."""
     key = pair_key(node, subject)
     slot = find(pairs, key)
     at = find(nodes, node)
     moved = True
-    if pairs[slot, 0] == 0:
-        pairs[slot, 0] = key
-        pairs[slot, 1] = (time << 5) | (_FAKE if fake else 0)
+    if pairs[slot] == 0:
+        pairs[slot] = key
+        pairs[slot + ONE] = (time << 5) | (_FAKE if fake else 0)
         meta[PAIRS] += 1
-        if nodes[at, 0] == 0:
-            nodes[at, 0] = node
-            nodes[at, 1] = 0
+        if nodes[at] == 0:
+            nodes[at] = node
+            nodes[at + ONE] = 0
             meta[NODES] += 1
-        nodes[at, 1] += 1 + _FAKES if fake else 1
+        nodes[at + ONE] += 1 + _FAKES if fake else 1
     else:
-        word = pairs[slot, 1]
+        word = pairs[slot + ONE]
         if word & _FAKE and not fake:  # the real person came after all
             word &= ~_FAKE
-            nodes[at, 1] -= _FAKES
+            nodes[at + ONE] -= _FAKES
         moved = time > word >> 5  # a late event never rewinds anyone
         if moved:
             word = (time << 5) | (word & 31)
-        pairs[slot, 1] = word
-    return slot, at, moved
+        pairs[slot + ONE] = word
+    return moved
 
 
-@bare
-def drop(pairs, nodes, meta, rows, row):
-    """The time of a row is over: whoever was not seen again leaves."""
-    time = rows[row, 0]
-    subject = rows[row, 1]
-    for level in range(2, rows.shape[1]):
-        node = rows[row, level]
+@bare(inline="always")
+def drop(rows, base, width, pairs, nodes):
+    """The time of a row is over: whoever was not seen again leaves. Returns how many pairs and nodes are gone."""
+    pair_mask, node_mask = U(pairs.size - 2), U(nodes.size - 2)
+    gone_pairs, gone_nodes = np.int64(0), np.int64(0)
+    time = rows[base]
+    spread = rows[base + ONE] * _SPREAD
+    for level in range(width):
+        node = rows[base + TWO + U(level)]
         if node == 0:
             break
-        slot = find(pairs, pair_key(node, subject))
-        if pairs[slot, 0] != 0 and pairs[slot, 1] >> 5 == time:
-            at = find(nodes, node)
-            nodes[at, 1] -= 1 + _FAKES if pairs[slot, 1] & _FAKE else 1
-            if nodes[at, 1] & _COUNT == 0:
-                remove(nodes, at)
-                meta[NODES] -= 1
-            remove(pairs, slot)
-            meta[PAIRS] -= 1
+        key = key_of(node, spread)
+        slot = (U(key) << ONE) & pair_mask
+        found = pairs[slot]
+        while found != key and found != 0:
+            slot = (slot + TWO) & pair_mask
+            found = pairs[slot]
+        word = pairs[slot + ONE]
+        if found != 0 and word >> 5 == time:
+            at = (U(node) << ONE) & node_mask
+            while nodes[at] != node:
+                at = (at + TWO) & node_mask
+            left = nodes[at + ONE] - (1 + _FAKES if word & _FAKE else 1)
+            nodes[at + ONE] = left
+            if left & _COUNT == 0:
+                remove(nodes, node_mask, at)
+                gone_nodes += 1
+            remove(pairs, pair_mask, slot)
+            gone_pairs += 1
+    return gone_pairs, gone_nodes
 
 
-@bare
-def _copy(rows, source, target):
-    for column in range(rows.shape[1]):
-        rows[target, column] = rows[source, column]
+@bare(inline="always")
+def show(time, subject, chains, base, width, z, pairs, nodes, counts, place):
+    """A person shows a value: count them at every level.
 
-
-@bare
-def _sink(heap, size):
-    """The last row takes the place of the first and sinks."""
-    at = 0
-    time = heap[size, 0]
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        if child + 1 < size and heap[child + 1, 0] < heap[child, 0]:
-            child += 1
-        if heap[child, 0] >= time:
+    Returns the slot of the most specific pair, whether a last time moved, the most specific level that z people
+    share (or -1) and how many of them are real, new pairs and new nodes. :func:`drop` and this are what every event
+    pays for; they spell out ``find``, because a call that hands arrays on costs more than the probe it makes.
+    """
+    pair_mask, node_mask = U(pairs.size - 2), U(nodes.size - 2)
+    new_pairs, new_nodes = np.int64(0), np.int64(0)
+    moved = False
+    leaf = U(0)
+    best, real = np.int64(-1), np.int64(0)
+    spread, stamp = subject * _SPREAD, time << 5
+    for level in range(width):
+        node = chains[base + U(level)]
+        if node == 0:
             break
-        _copy(heap, child, at)
-        at = child
-    _copy(heap, size, at)
+        key = key_of(node, spread)
+        slot = (U(key) << ONE) & pair_mask
+        found = pairs[slot]
+        while found != key and found != 0:
+            slot = (slot + TWO) & pair_mask
+            found = pairs[slot]
+        at = (U(node) << ONE) & node_mask
+        known = nodes[at]
+        while known != node and known != 0:
+            at = (at + TWO) & node_mask
+            known = nodes[at]
+        people = nodes[at + ONE]
+        if found == 0:
+            new_pairs += 1
+            pairs[slot], pairs[slot + ONE] = key, stamp
+            if known == 0:
+                new_nodes += 1
+                nodes[at] = node
+                people = np.int64(0)
+            people += 1
+            nodes[at + ONE] = people
+            moved = True
+        else:
+            word = pairs[slot + ONE]
+            if word & _FAKE:  # the real person came after all
+                word &= ~_FAKE
+                people -= _FAKES
+                nodes[at + ONE] = people
+            if time > word >> 5:  # a late event never rewinds anyone
+                word = stamp | (word & 31)
+                moved = True
+            pairs[slot + ONE] = word
+        fakes = people >> 32
+        people &= _COUNT
+        counts[place + U(level)] = people
+        if best < 0 and people >= z:
+            best, real = np.int64(level), people - fakes
+        if level == 0:
+            leaf = slot
+    return leaf, moved, best, real, new_pairs, new_nodes
+
+
+@bare
+def expire(limit, ring, pairs, nodes, meta):
+    """Everything before ``limit`` leaves the ring: globally, not only what is touched."""
+    stride, width = U(meta[STRIDE]), meta[STRIDE] - 2
+    mask = U(ring.size) // stride - ONE
+    while meta[HEAD] < meta[TAIL]:
+        base = (U(meta[HEAD]) & mask) * stride
+        if ring[base] >= limit:
+            break
+        gone_pairs, gone_nodes = drop(ring, base, width, pairs, nodes)
+        meta[HEAD] += 1
+        meta[PAIRS] -= gone_pairs
+        meta[NODES] -= gone_nodes
 
 
 @bare
 def expire_late(limit, heap, pairs, nodes, meta):
     """Late rows whose time is over leave."""
-    while meta[HEAP] > 0 and heap[0, 0] < limit:
-        drop(pairs, nodes, meta, heap, 0)
+    stride, width = U(meta[STRIDE]), meta[STRIDE] - 2
+    while meta[HEAP] > 0 and heap[0] < limit:
+        gone_pairs, gone_nodes = drop(heap, U(0), width, pairs, nodes)
+        meta[PAIRS] -= gone_pairs
+        meta[NODES] -= gone_nodes
         meta[HEAP] -= 1
-        _sink(heap, meta[HEAP])
+        _sink(heap, stride, U(meta[HEAP]))
+
+
+@bare(inline="always")
+def _copy(rows, stride, source, target):
+    for column in range(stride):
+        rows[target * stride + U(column)] = rows[source * stride + U(column)]
 
 
 @bare
-def expire(limit, ring, pairs, nodes, meta):
-    """Everything before ``limit`` leaves the ring: globally, not only what is touched.
-
-    This and :func:`show` are the two loops that every event pays for. They spell out ``find`` and ``remove``, because
-    a call that hands arrays on costs more than the probe it makes.
-    """
-    ring_mask, pair_mask, node_mask = ring.shape[0] - 1, pairs.shape[0] - 1, nodes.shape[0] - 1
-    head, tail = meta[HEAD], meta[TAIL]
-    gone_pairs, gone_nodes = 0, 0
-    while head < tail and ring[head & ring_mask, 0] < limit:
-        row = head & ring_mask
-        time, subject = ring[row, 0], ring[row, 1]
-        head += 1
-        for level in range(2, ring.shape[1]):
-            node = ring[row, level]
-            if node == 0:
-                break
-            key = pair_key(node, subject)
-            slot = key & pair_mask
-            while pairs[slot, 0] != key and pairs[slot, 0] != 0:
-                slot = (slot + 1) & pair_mask
-            if pairs[slot, 0] == 0 or pairs[slot, 1] >> 5 != time:
-                continue
-            at = node & node_mask
-            while nodes[at, 0] != node:
-                at = (at + 1) & node_mask
-            nodes[at, 1] -= 1 + _FAKES if pairs[slot, 1] & _FAKE else 1
-            if nodes[at, 1] & _COUNT == 0:
-                gone_nodes += 1
-                behind = (at + 1) & node_mask
-                other = nodes[behind, 0]
-                while other != 0:
-                    if ((behind - other) & node_mask) >= ((behind - at) & node_mask):
-                        nodes[at, 0], nodes[at, 1] = other, nodes[behind, 1]
-                        at = behind
-                    behind = (behind + 1) & node_mask
-                    other = nodes[behind, 0]
-                nodes[at, 0] = 0
-            gone_pairs += 1
-            behind = (slot + 1) & pair_mask
-            other = pairs[behind, 0]
-            while other != 0:
-                if ((behind - other) & pair_mask) >= ((behind - slot) & pair_mask):
-                    pairs[slot, 0], pairs[slot, 1] = other, pairs[behind, 1]
-                    slot = behind
-                behind = (behind + 1) & pair_mask
-                other = pairs[behind, 0]
-            pairs[slot, 0] = 0
-    meta[HEAD] = head
-    meta[PAIRS] -= gone_pairs
-    meta[NODES] -= gone_nodes
-
-
-@bare
-def show(time, subject, chains, row, pairs, nodes, meta, counts, i):
-    """A person shows a value: count them at every level. Returns (slot of the most specific pair, who moved)."""
-    pair_mask, node_mask = pairs.shape[0] - 1, nodes.shape[0] - 1
-    new_pairs, new_nodes = 0, 0
-    moved = False
-    leaf = 0
-    for level in range(chains.shape[1]):
-        node = chains[row, level]
-        if node == 0:
+def _sink(heap, stride, size):
+    """The last row takes the place of the first and sinks."""
+    at = U(0)
+    time = heap[size * stride]
+    while TWO * at + ONE < size:
+        child = TWO * at + ONE
+        if child + ONE < size and heap[(child + ONE) * stride] < heap[child * stride]:
+            child += ONE
+        if heap[child * stride] >= time:
             break
-        key = pair_key(node, subject)
-        slot = key & pair_mask
-        while pairs[slot, 0] != key and pairs[slot, 0] != 0:
-            slot = (slot + 1) & pair_mask
-        at = node & node_mask
-        while nodes[at, 0] != node and nodes[at, 0] != 0:
-            at = (at + 1) & node_mask
-        if pairs[slot, 0] == 0:
-            new_pairs += 1
-            pairs[slot, 0], pairs[slot, 1] = key, time << 5
-            if nodes[at, 0] == 0:
-                new_nodes += 1
-                nodes[at, 0], nodes[at, 1] = node, 0
-            nodes[at, 1] += 1
-            moved = True
-        else:
-            word = pairs[slot, 1]
-            if word & _FAKE:  # the real person came after all
-                word &= ~_FAKE
-                nodes[at, 1] -= _FAKES
-            if time > word >> 5:  # a late event never rewinds anyone
-                word = (time << 5) | (word & 31)
-                moved = True
-            pairs[slot, 1] = word
-        counts[i, level] = nodes[at, 1] & _COUNT
-        if level == 0:
-            leaf = slot
-    meta[PAIRS] += new_pairs
-    meta[NODES] += new_nodes
-    return leaf, moved
+        _copy(heap, stride, child, at)
+        at = child
+    _copy(heap, stride, size, at)
 
 
-@bare
-def _raise(heap, size, time, subject, chains, row, first):
-    """A new row rises to its place."""
-    at = size
-    while at > 0 and heap[(at - 1) // 2, 0] > time:
-        _copy(heap, (at - 1) // 2, at)
-        at = (at - 1) // 2
-    write(heap, at, time, subject, chains, row, first, chains.shape[1] - first)
-
-
-@bare
-def write(rows, at, time, subject, chains, row, first, width):
-    """Write the row of an event; its chain stands in ``chains[row]`` from column ``first`` on."""
-    rows[at, 0] = time
-    rows[at, 1] = subject
+@bare(inline="always")
+def write(rows, stride, at, time, subject, chains, base, width):
+    """Write the row of an event; its chain are ``width`` words of ``chains`` from ``base`` on."""
+    first = at * stride
+    rows[first] = time
+    rows[first + ONE] = subject
     for level in range(width):
-        rows[at, 2 + level] = chains[row, first + level]
-    for level in range(2 + width, rows.shape[1]):
-        rows[at, level] = 0
+        rows[first + TWO + U(level)] = chains[base + U(level)]
+    for level in range(width + 2, stride):
+        rows[first + U(level)] = 0
 
 
 @bare
-def remember_late(heap, meta, time, subject, chains, row, first):
-    """Keep a late event until its time is over."""
-    _raise(heap, meta[HEAP], time, subject, chains, row, first)
+def remember(ring, meta, time, subject, chains, base, width):
+    """Keep an event until its time is over."""
+    stride = U(meta[STRIDE])
+    write(ring, stride, U(meta[TAIL]) & (U(ring.size) // stride - ONE), time, subject, chains, base, width)
+    meta[TAIL] += 1
+
+
+@bare
+def remember_late(heap, meta, time, subject, chains, base, width):
+    """Keep a late event until its time is over: its row rises to its place."""
+    stride = U(meta[STRIDE])
+    at = U(meta[HEAP])
+    while at > U(0) and heap[((at - ONE) >> ONE) * stride] > time:
+        _copy(heap, stride, (at - ONE) >> ONE, at)
+        at = (at - ONE) >> ONE
+    write(heap, stride, at, time, subject, chains, base, width)
     meta[HEAP] += 1
 
 
 @bare
-def wait_for(wait, meta, time, subject, chains, row):
+def wait_for(wait, meta, time, subject, chains, base, width):
     """Keep an event of an unconfirmed future; the oldest gives way."""
-    at = meta[NEXT]
-    if wait[at, 1] == 0:
+    stride = U(meta[STRIDE])
+    at = U(meta[NEXT])
+    if wait[at * stride + ONE] == 0:
         meta[WAITING] += 1
-    write(wait, at, time, subject, chains, row, 0, chains.shape[1])
-    meta[NEXT] = (at + 1) % WAIT
+    write(wait, stride, at, time, subject, chains, base, width)
+    meta[NEXT] = (meta[NEXT] + 1) % WAIT
 
 
 @bare
 def absorb(wait, heap, pairs, nodes, meta, now, limit):
     """What waited and is no longer ahead counts from now on."""
+    stride, width = U(meta[STRIDE]), meta[STRIDE] - 2
     for i in range(WAIT):
-        time, subject = wait[i, 0], wait[i, 1]
+        base = U(i) * stride
+        time, subject = wait[base], wait[base + ONE]
         if subject == 0 or time > now:
             continue
-        if time >= limit and meta[PAIRS] + wait.shape[1] - 2 <= meta[CEILING]:
+        if time >= limit and meta[PAIRS] + width <= meta[CEILING]:
             moved = False
-            for level in range(2, wait.shape[1]):
-                if wait[i, level] != 0:
-                    moved |= add(pairs, nodes, meta, wait[i, level], subject, time, False)[2]
+            for level in range(width):
+                if wait[base + TWO + U(level)] != 0:
+                    moved |= add(pairs, nodes, meta, wait[base + TWO + U(level)], subject, time, False)
             if moved:
-                remember_late(heap, meta, time, subject, wait, i, 2)
-        wait[i, 1] = 0
+                remember_late(heap, meta, time, subject, wait, base + TWO, width)
+        wait[base + ONE] = 0
         meta[WAITING] -= 1
 
 
 @bare
-def certain(ring, heap, pairs, meta, time, subject, chains, row, counts, i):
+def certain(ring, heap, pairs, meta, time, subject, chains, base, width, counts, place):
     """For a late event: take from the counts whoever was last seen after it. False if that is too far to look.
 
     What is left were seen between the window's start and the event's time: never more than the truth.
     """
-    mask = ring.shape[0] - 1
+    stride = U(meta[STRIDE])
+    mask = U(ring.size) // stride - ONE
     left = STEPS - meta[HEAP]
     for j in range(meta[HEAP] if left > 0 else 0):
-        _newer(heap, j, pairs, time, subject, chains, row, counts, i)
+        _newer(heap, U(j) * stride, meta[STRIDE], pairs, time, subject, chains, base, width, counts, place)
     at = meta[TAIL] - 1
-    while at >= meta[HEAD] and ring[at & mask, 0] > time:
+    while at >= meta[HEAD] and ring[(U(at) & mask) * stride] > time:
         if left <= 0:
             return False
-        _newer(ring, at & mask, pairs, time, subject, chains, row, counts, i)
+        row = (U(at) & mask) * stride
+        _newer(ring, row, meta[STRIDE], pairs, time, subject, chains, base, width, counts, place)
         at -= 1
         left -= 1
     return left > 0
 
 
 @bare
-def _newer(rows, j, pairs, time, subject, chains, row, counts, i):
-    if rows[j, 0] <= time or rows[j, 1] == subject:
+def _newer(rows, row, stride, pairs, time, subject, chains, base, width, counts, place):
+    if rows[row] <= time or rows[row + ONE] == subject:
         return
-    for level in range(chains.shape[1]):
-        node = chains[row, level]
-        for other in range(2, rows.shape[1]):
-            if node != 0 and rows[j, other] == node:
-                slot = find(pairs, pair_key(node, rows[j, 1]))
-                if pairs[slot, 0] != 0 and pairs[slot, 1] >> 5 == rows[j, 0]:
-                    counts[i, level] -= 1
+    for level in range(width):
+        node = chains[base + U(level)]
+        for other in range(2, stride):
+            if node != 0 and rows[row + U(other)] == node:
+                slot = find(pairs, pair_key(node, rows[row + ONE]))
+                if pairs[slot] != 0 and pairs[slot + ONE] >> 5 == rows[row]:
+                    counts[place + U(level)] -= 1
 
 
 @bare
 def rehash(old, new):
     """Move a table's entries into another, empty one."""
-    for i in range(old.shape[0]):
-        if old[i, 0] != 0:
-            slot = find(new, old[i, 0])
-            new[slot, 0], new[slot, 1] = old[i, 0], old[i, 1]
+    for i in range(old.size // 2):
+        if old[2 * i] != 0:
+            slot = find(new, old[2 * i])
+            new[slot], new[slot + ONE] = old[2 * i], old[2 * i + 1]

@@ -54,8 +54,8 @@ class SlidingWindow:
         self.ring = np.zeros((LEAST, 3), np.int64)
         self.heap = np.zeros((64, 3), np.int64)
         self.wait = np.zeros((WAIT, 3), np.int64)
-        self.pairs = np.zeros((LEAST, 2), np.int64)
-        self.nodes = np.zeros((LEAST, 2), np.int64)
+        self.pairs = np.zeros(2 * LEAST, np.int64)
+        self.nodes = np.zeros(2 * LEAST, np.int64)
         self._limit()
 
     @property
@@ -93,8 +93,8 @@ class SlidingWindow:
         at = 0
         while at < n:
             at = decide_all(
-                at, *asked[:4], codes, chains, *asked[4:], *self.arrays, out.levels, out.reasons, out.counts,
-                out.fake_events, out.fake_subjects, used,
+                at, *asked[:4], codes, chains.reshape(-1), width, *asked[4:], *self.arrays,
+                out.levels, out.reasons, out.counts.reshape(-1), out.fake_events, out.fake_subjects, used,
             )  # fmt: skip
             if at < n:
                 if self.meta[kernel.NEED] == kernel.NEED_FAKES:
@@ -109,8 +109,9 @@ class SlidingWindow:
 
     @property
     def arrays(self) -> tuple[Ints, Ints, Ints, Ints, Ints, Ints]:
-        """The state in the order the kernels take it."""
-        return self.ring, self.heap, self.pairs, self.nodes, self.wait, self.meta
+        """The state as the kernels take it: flat."""
+        ring, heap, wait = (rows.reshape(-1) for rows in (self.ring, self.heap, self.wait))
+        return ring, heap, self.pairs, self.nodes, wait, self.meta
 
     def widen(self, width: int) -> None:
         """Make room for longer chains."""
@@ -140,10 +141,10 @@ class SlidingWindow:
             self._resize_ring(max(LEAST, len(self.ring) // 4))
         if len(self.heap) > LEAST and 8 * self.meta[kernel.HEAP] < len(self.heap):
             self.heap = self.heap[: len(self.heap) // 4].copy()
-        if len(self.pairs) > LEAST and 8 * self.meta[kernel.PAIRS] < len(self.pairs):
-            self.pairs = _rehashed(self.pairs, max(LEAST, len(self.pairs) // 4))
-        if len(self.nodes) > LEAST and 8 * self.meta[kernel.NODES] < len(self.nodes):
-            self.nodes = _rehashed(self.nodes, max(LEAST, len(self.nodes) // 4))
+        if len(self.pairs) > 2 * LEAST and 16 * self.meta[kernel.PAIRS] < len(self.pairs) // 2:
+            self.pairs = _rehashed(self.pairs, max(2 * LEAST, len(self.pairs) // 4))
+        if len(self.nodes) > 2 * LEAST and 16 * self.meta[kernel.NODES] < len(self.nodes) // 2:
+            self.nodes = _rehashed(self.nodes, max(2 * LEAST, len(self.nodes) // 4))
 
     def rows(self) -> Ints:
         """The rows in the window, late ones last."""
@@ -168,8 +169,8 @@ class SlidingWindow:
             "ring": self.ring[place].tobytes(),
             "heap": self.heap[: self.meta[kernel.HEAP]].tobytes(),
             "wait": self.wait.tobytes(),
-            "pairs": self.pairs[self.pairs[:, 0] != 0].tobytes(),
-            "nodes": self.nodes[self.nodes[:, 0] != 0].tobytes(),
+            "pairs": _entries(self.pairs).tobytes(),
+            "nodes": _entries(self.nodes).tobytes(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -186,8 +187,8 @@ class SlidingWindow:
         self.ring = _power(read["ring"], 1)
         self.heap = _power(read["heap"], 1)
         self.wait = read["wait"].copy()
-        self.pairs = _rehashed(read["pairs"], _capacity(2 * len(read["pairs"])))
-        self.nodes = _rehashed(read["nodes"], _capacity(2 * len(read["nodes"])))
+        self.pairs = _rehashed(read["pairs"].reshape(-1), 2 * _capacity(2 * len(read["pairs"])))
+        self.nodes = _rehashed(read["nodes"].reshape(-1), 2 * _capacity(2 * len(read["nodes"])))
         self.meta[kernel.HEAD], self.meta[kernel.TAIL] = 0, len(read["ring"])
         for word in (kernel.PAIRS, kernel.NODES, kernel.HEAP, kernel.WAITING, kernel.NEXT, kernel.LEAST):
             self.meta[word] = meta[word]
@@ -202,9 +203,10 @@ class SlidingWindow:
         self.meta[kernel.HEAD], self.meta[kernel.TAIL] = 0, count
 
     def _limit(self) -> None:
-        # half for remembered rows, half for the tables; an array may be twice its content, a table three times
+        # half for remembered rows, half for the tables; an array may be twice its content, a table four times
         self.meta[kernel.ROWS] = max(self.ceiling // 2 // (2 * 8 * (2 + self.width)), 1)
-        self.meta[kernel.CEILING] = max(self.ceiling // 2 // (2 * 3 * 16), self.width)
+        self.meta[kernel.CEILING] = max(self.ceiling // 2 // (2 * 4 * 16), self.width)
+        self.meta[kernel.STRIDE] = self.width + 2
 
 
 def _capacity(size: int) -> int:
@@ -217,10 +219,15 @@ def _power(rows: Ints, slack: int) -> Ints:
     return new
 
 
-def _rehashed(old: Ints, capacity: int) -> Ints:
-    new = np.zeros((capacity, 2), np.int64)
+def _rehashed(old: Ints, words: int) -> Ints:
+    new = np.zeros(words, np.int64)
     kernel.rehash(old, new)
     return new
+
+
+def _entries(table: Ints) -> Ints:
+    entries: Ints = table.reshape(-1, 2)
+    return entries[entries[:, 0] != 0]
 
 
 def _longer(old: Ints, size: int) -> Ints:

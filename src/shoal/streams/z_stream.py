@@ -75,7 +75,7 @@ class ZStream:
             extra = self.engine.restore(snapshot)
             if self._faces is not None and extra:
                 self._faces.open(extra)
-        self._handle = self._handed()
+        self._hand()
 
     def push(self, time: Any, subject: Any, value: Any) -> str | None:
         """Decide one event: the released value, or None if it is withheld."""
@@ -89,12 +89,12 @@ class ZStream:
         if row < 0 or not self._simple or (self._tuner is not None and self._is_due(time)):
             # what needs more than a look goes through the other door
             return cast("str | None", self.push_many([time], [subject], [value]).values[0])
-        level: int = decide_next(self._handle, self._scale(time), person, row)
+        level: int = decide_next(self._address, self._scale(time), person, row)
         if level >= 0:
             return labels[level]
         if level <= -100:
             self._window.grow(-100 - level)
-            self._handle = self._handed()
+            self._hand()
             return self.push(time, subject, value)
         return None
 
@@ -107,7 +107,7 @@ class ZStream:
         people = self._printer.column(names if names.dtype == pl.String else names.cast(pl.String))
         coded = self._coder.code(texts)
         decided = self.engine.decide(when, people, {"value": (coded.codes, coded.chains)})["value"]
-        self._handle = self._handed()
+        self._hand()
         fakes: list[tuple[int, Any, str]] = []
         if self._faces is not None:
             self._faces.remember(people.tolist(), names.to_list())
@@ -157,7 +157,7 @@ class ZStream:
         if len(chain) > self._chains.shape[1]:
             self._window.widen(len(chain))
             self._chains = np.pad(self._chains, ((0, 0), (0, len(chain) - self._chains.shape[1])))
-            self._handle = self._handed()
+            self._hand()
         row = len(self._values)
         self._chains[row] = 0
         self._chains[row, : len(chain)] = chain
@@ -169,21 +169,18 @@ class ZStream:
         assert self._tuner is not None
         return self._tuner.working or self._scale(time) >= self._tuner.until
 
-    def _handed(self) -> NDArray[np.int64]:
+    def _hand(self) -> None:
         """The addresses of the state for the one-by-one door: made anew whenever an array was."""
-        self._counts = np.zeros((1, self._chains.shape[1]), np.int64)
+        self._window.widen(self._chains.shape[1])
+        if self._chains.shape[1] < self._window.width:
+            self._chains = np.pad(self._chains, ((0, 0), (0, self._window.width - self._chains.shape[1])))
         z = self._z if self._tuner is None else self._tuner.z
-        self._fixed = np.array([self._span, z], np.int64)
-        arrays = [
-            *self._window.arrays,
-            self.engine.clock,
-            self._chains,
-            self._counts,
-            self.engine.totals[0],
-            self._fixed,
-        ]
-        handle: NDArray[np.int64] = handle_of(arrays)
-        return handle
+        scratch = np.zeros(self._window.width, np.int64)
+        fixed = np.array([self._span, z], np.int64)
+        flat = self._chains.reshape(-1)
+        self._kept = [*self._window.arrays, self.engine.clock, flat, scratch, self.engine.totals[0], fixed]
+        self._handle = handle_of(self._kept)
+        self._address: int = self._handle.ctypes.data
 
 
 def _series(values: Any) -> pl.Series:
