@@ -29,6 +29,15 @@ class Tuples(NamedTuple):
 
 
 @kernel
+def spread_paths(nodes, costs, at, weight, j, node, cost):
+    """Write into column j of ``node`` and ``cost`` the path of each tuple, row ``at`` of the paths known."""
+    for i in range(at.shape[0]):
+        for level in range(nodes.shape[1]):
+            node[i, j, level] = nodes[at[i], level]
+            cost[i, j, level] = costs[at[i], level] * weight
+
+
+@kernel
 def box_of(tuples, members, start, stop, low, high, level, node):
     """The box of ``members[start:stop]``, into the last four arguments; its loss, 0 to 1. O(members x columns)."""
     loss = 0.0

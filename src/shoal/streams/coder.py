@@ -16,31 +16,44 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
-from shoal.kernels.stream_boxes import Tuples
-from shoal.streams.quasi_columns import Floats, Numbers, Paths, Reasons, column_of
+from shoal.kernels.stream_boxes import Tuples, spread_paths
+from shoal.streams.path_columns import Floats, Paths, Reasons
+from shoal.streams.quasi_columns import Numbers, column_of
 
 
 class Coded(NamedTuple):
-    """A batch as arrays: see :class:`shoal.kernels.stream_boxes.Tuples`; ``reason`` is 0 where a tuple is usable."""
+    """A batch as arrays: see :class:`shoal.kernels.stream_boxes.Tuples`; ``reason`` is 0 where a tuple is usable.
+
+    ``at`` is where the column keeps the path of each value, true while the coder's epoch is ``epoch``.
+    """
 
     number: Floats
     scaled: Floats
     node: NDArray[np.int64]
     cost: Floats
     reason: Reasons
+    at: NDArray[np.int32]
+    epoch: int
 
     def take(self, rows: NDArray[np.int64]) -> Coded:
         """Some of the rows."""
-        return Coded(self.number[rows], self.scaled[rows], self.node[rows], self.cost[rows], self.reason[rows])
+        return Coded(
+            self.number[rows], self.scaled[rows], self.node[rows], self.cost[rows], self.reason[rows], self.at[rows],
+            self.epoch,
+        )  # fmt: skip
 
     def then(self, more: Coded) -> Coded:
         """These rows and more."""
+        if not len(self.reason):
+            return more
         return Coded(
             np.concatenate([self.number, more.number]),
             np.concatenate([self.scaled, more.scaled]),
             np.concatenate([self.node, more.node]),
             np.concatenate([self.cost, more.cost]),
             np.concatenate([self.reason, more.reason]),
+            np.concatenate([self.at, more.at]),
+            more.epoch if self.epoch == more.epoch else -1,
         )
 
 
@@ -94,8 +107,14 @@ class QuasiCoder:
         q, deep = len(self.names), int(self.depth.max())
         shape = (0, q, deep)
         return Coded(
-            np.zeros((0, q)), np.zeros((0, q)), np.zeros(shape, np.int64), np.zeros(shape), np.zeros(0, np.uint8)
-        )
+            np.zeros((0, q)), np.zeros((0, q)), np.zeros(shape, np.int64), np.zeros(shape), np.zeros(0, np.uint8),
+            np.zeros((0, q), np.int32), self.epoch,
+        )  # fmt: skip
+
+    @property
+    def epoch(self) -> int:
+        """Grows when a column forgets the paths it kept."""
+        return sum(c.epoch for c in self.columns if isinstance(c, Paths))
 
     def code(self, frame: pl.DataFrame) -> Coded:
         """Numbers and paths of a batch. O(rows x columns), plus the hierarchy's cost per new distinct value."""
@@ -105,17 +124,17 @@ class QuasiCoder:
         node = np.zeros((n, q, int(self.depth.max())), np.int64)
         cost = np.zeros(node.shape)
         reason = np.zeros(n, np.uint8)
+        at = np.zeros((n, q), np.int32)
         for j, (name, column) in enumerate(zip(self.names, self.columns, strict=True)):
             if isinstance(column, Paths):
-                at, wrong = column.code(frame[name])
-                node[:, j, : column.depth] = column.nodes[at]
-                cost[:, j, : column.depth] = column.costs[at] * self.weight[j]
+                at[:, j], wrong = column.code(frame[name])
+                spread_paths(column.nodes, column.costs, at[:, j], self.weight[j], j, node, cost)
             else:
                 number[:, j], wrong = column.code(frame[name])
                 share = (number[:, j] - column.least) / column.width * self.weight[j]
                 scaled[:, j] = np.where(np.isnan(share), -1.0, share)
             reason = np.where(reason == 0, wrong, reason)
-        return Coded(number, scaled, node, cost, reason)
+        return Coded(number, scaled, node, cost, reason, at, self.epoch)
 
     def tuples(self, coded: Coded) -> Tuples:
         """The same for kernels."""
@@ -125,13 +144,23 @@ class QuasiCoder:
         )  # fmt: skip
 
     def publish(
-        self, frame: pl.DataFrame, box: NDArray[np.int64], low: Floats, high: Floats, level: NDArray[np.int8]
+        self,
+        frame: pl.DataFrame,
+        at: NDArray[np.int32] | None,
+        box: NDArray[np.int64],
+        low: Floats,
+        high: Floats,
+        level: NDArray[np.int8],
     ) -> pl.DataFrame:
-        """The rows of ``frame`` with their quasi cells as row i's box ``box[i]`` says. O(rows x columns)."""
+        """The rows of ``frame`` with their quasi cells as row i's box ``box[i]`` says. O(rows x columns).
+
+        ``at`` is where their paths are kept, if they still are.
+        """
         columns: list[pl.Series] = []
         for j, (name, column) in enumerate(zip(self.names, self.columns, strict=True)):
             if isinstance(column, Paths):
-                columns.append(column.text(frame[name], level[box, j]).alias(name))
+                kept = column.code(frame[name])[0] if at is None else at[:, j]
+                columns.append(column.text(kept, level[box, j]).alias(name))
             else:
                 texts = pl.Series(column.text(low[:, j], high[:, j], level[:, j]), dtype=pl.String)
                 columns.append(texts.gather(box).alias(name))

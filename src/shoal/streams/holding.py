@@ -247,7 +247,8 @@ class Holding(Running):
         frame = pl.concat(self._frames, how="diagonal_relaxed") if len(self._frames) > 1 else self._frames[0]
         used = int(released.count[0])
         boxes = (released.box[out], released.low[:used], released.high[:used], released.level[:used])
-        data = self.coder.publish(frame[out], *boxes) if len(out) else None
+        at = self._coded.at[out] if self._coded.epoch == self.coder.epoch else None
+        data = self.coder.publish(frame[out], at, *boxes) if len(out) else None
         reasons = np.full(len(gone), reason, np.uint8)
         self._tally.released(out, task.event, released)
         self._tally.withheld(reasons)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +47,12 @@ class Printer:
         """The fingerprint of one text."""
         raw = text.encode()
         return int(fingerprint(np.frombuffer(raw or b"\0", np.uint8), 0, len(raw), *self._halves))
+
+    def texts(self, texts: Sequence[str]) -> Prints:
+        """The fingerprints of a few texts."""
+        raw = [text.encode() for text in texts]
+        lengths = np.fromiter(map(len, raw), np.int64, len(raw))
+        return self.of(Bytes(np.frombuffer(b"".join(raw) or b"\0", np.uint8), np.cumsum(lengths) - lengths, lengths))
 
     def of(self, texts: Bytes) -> Prints:
         """The fingerprints of many texts; 0 where missing."""
