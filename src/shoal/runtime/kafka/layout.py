@@ -13,6 +13,8 @@ from shoal.connect.kafka import source_of
 from shoal.core.errors import PolicyError
 from shoal.policy.document import Policy, View
 
+# state is written over and over: small segments, so that what is old goes soon
+COMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(64 << 20), "segment.ms": "3600000"}
 SERVICE = ("topic", "partitions", "retention", "start", "key", "replication")
 
 
@@ -65,7 +67,7 @@ def layout(policy: Policy, partitions: int) -> Layout:
     source = source_of(policy.source, policy.path)["topic"]
     internal = tuple(f"{source}.shoal.{name}" for name in ("changelog", "dead", "audit", "control"))
     topics = {
-        internal[0]: Topic(internal[0], partitions, {"cleanup.policy": "compact"}),
+        internal[0]: Topic(internal[0], partitions, COMPACTED),
         internal[1]: Topic(internal[1], partitions),
         internal[2]: Topic(internal[2], 1, {"retention.ms": "-1"}),
         internal[3]: Topic(internal[3], 1),
@@ -90,6 +92,11 @@ def layout(policy: Policy, partitions: int) -> Layout:
             hint="two views of one record intersect",
         )
     worker = policy.source.get("worker")
+    if worker is not None:
+        if worker in users:
+            raise PolicyError("the worker's user must not be a role's", where="source.worker")
+        users.append(worker)
+        rights |= worker_rights(worker, source, tuple(views.values()), internal)
     return Layout(source, topics, tuple(users), frozenset(rights), views, internal, worker)
 
 
@@ -115,6 +122,18 @@ def role_rights(role: str, user: str, topic: str) -> set[Right]:
         Right(principal, "READ", "TOPIC", topic),
         Right(principal, "DESCRIBE", "TOPIC", topic),
         Right(principal, "READ", "GROUP", f"{role}.", "PREFIXED"),
+    }
+
+
+def worker_rights(user: str, source: str, views: tuple[str, ...], internal: tuple[str, ...]) -> set[Right]:
+    """A worker reads the source and what the service keeps for itself, writes the views, and changes no cluster."""
+    principal = f"User:{user}"
+    both = {source: ("READ",), **dict.fromkeys(views, ("WRITE",)), **dict.fromkeys(internal, ("READ", "WRITE"))}
+    topics = {Right(principal, o, "TOPIC", t) for t, many in both.items() for o in ("DESCRIBE", *many)}
+    return topics | {
+        Right(principal, "READ", "GROUP", f"shoal-{source}", "PREFIXED"),
+        Right(principal, "WRITE", "TRANSACTIONAL_ID", f"shoal-{source}-", "PREFIXED"),
+        Right(principal, "DESCRIBE", "TRANSACTIONAL_ID", f"shoal-{source}-", "PREFIXED"),
     }
 
 

@@ -18,6 +18,8 @@ from shoal.policy.document import Policy
 from shoal.promises.t_closeness import TCloseness
 from shoal.runtime.kafka.cluster import Cluster
 from shoal.runtime.kafka.layout import Layout, Right, fingerprint, layout, seen_by_role, widened
+from shoal.runtime.kafka.stateful import check as stateful_check
+from shoal.runtime.kafka.stateful import remembers
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -209,7 +211,8 @@ def check(policy: Policy) -> None:
     from shoal.policy.views import RoleView
 
     for role, view in policy.views.items():
-        RoleView.of(policy, role)
+        if remembers(view, RoleView.of(policy, role)):
+            stateful_check(policy, role)
         if view.promises and view.service.get("key", "drop") == "pass":
             raise PolicyError("a view with promises cannot pass keys in clear", where=f"views.{role}.service.key")
 

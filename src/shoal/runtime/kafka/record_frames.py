@@ -34,9 +34,7 @@ class RecordFrames:
         self._view = view
         columns = {n: c for n, c in view.schema.columns.items() if not n.startswith(CARRIED)}
         seen = {*view.shown, *view.masks}
-        lists = [n for n in columns if EACH in n and n in seen]
-        if lists:
-            raise PolicyError("a view with promises cannot show values inside lists", where=f"columns.{lists[0]}")
+        refuse_lists(view)
         self._columns = {n: c for n, c in columns.items() if EACH not in n}
         read = {name for mask in view.start(keys).values() for name in mask.by}
         self._raw = {n for n, c in columns.items() if c.type is None and c.role in _FREE and n in view.shown} - read
@@ -94,6 +92,13 @@ class RecordFrames:
         if frame.schema[node.leaf] == pl.Float64 and self._view.schema[node.leaf].type is None:
             return [int(v) if v is not None and v.is_integer() else v for v in values]
         return values
+
+
+def refuse_lists(view: RoleView) -> None:
+    """A group of people has one value per column: what stands inside lists cannot be shown beside a promise."""
+    lists = [n for n in (*view.shown, *view.masks) if EACH in n]
+    if lists:
+        raise PolicyError("a view with promises cannot show values inside lists", where=f"columns.{lists[0]}")
 
 
 _FREE = ("plain", "identifier")

@@ -12,14 +12,14 @@ from typing import Any, Protocol
 import msgspec
 import polars as pl
 
-from shoal.core.errors import PolicyError
+from shoal.core.errors import PolicyError, ShoalError
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.schema import Column, Schema
 from shoal.policy.document import Policy, View
 from shoal.policy.views import RoleView
 from shoal.policy.windowed import WindowedView
 from shoal.runtime.kafka.output import Disguise, Outgoing, Record
-from shoal.runtime.kafka.record_frames import CARRIED, RecordFrames
+from shoal.runtime.kafka.record_frames import CARRIED, RecordFrames, refuse_lists
 from shoal.runtime.local import LocalRunner, StreamJob, job_of
 from shoal.streams.z_anonymity import ZAnon
 
@@ -65,6 +65,28 @@ def start(
     return WindowView(RoleView.of(policy, role), keys, disguise, snapshot)
 
 
+def check(policy: Policy, role: str) -> None:
+    """Refuse a view that remembers and cannot be served, before anything is made for it. Needs no keys."""
+    view, where = policy.views[role], f"views.{role}"
+    if not view.promises:
+        WindowedView(RoleView.of(policy, role))
+        return
+    job = carrying_job(policy, role, KeyRing())
+    assert job.view is not None
+    if job.view.windows:
+        raise PolicyError("a window mask cannot stand before a stream method", where=f"{where}.masks")
+    refuse_lists(job.view)
+    hidden = [p.sensitive for p in view.promises if p.sensitive in job.view.hides]
+    if hidden:
+        raise PolicyError(f"the promise is about {hidden[0]!r}, which is not shown", where=f"{where}.promises")
+    if isinstance(view.method, ZAnon) and view.method.noise and view.service.get("key", "drop") != "drop":
+        raise PolicyError("keys would tell who is invented", where=f"{where}.service.key", hint="key: drop")
+    try:
+        job.method.start(job.schema, job.promises, key=bytes(32))
+    except ShoalError as error:
+        raise PolicyError(error.message, where=f"{where}.method", hint=error.hint) from None
+
+
 def rebuilds(policy: Policy, role: str) -> bool:
     """Whether the input log alone is the state: plain z-anonymity counts what came in, not what went out."""
     method = policy.views[role].method
@@ -89,8 +111,6 @@ class MethodView:
     ) -> None:
         job = carrying_job(policy, role, keys)
         assert job.view is not None
-        if job.view.windows:
-            raise PolicyError("a window mask cannot stand before a stream method", where=f"views.{role}.masks")
         self._frames = RecordFrames(job.view, keys)
         self._partition, self._disguise = partition, disguise
         self._out: list[pl.DataFrame] = []

@@ -1,0 +1,204 @@
+"""Views that remember, without a broker: the size of batches changes nothing, and a snapshot continues."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.core.errors import InputError, PolicyError
+from shoal.core.keys import KeyRing
+from shoal.policy.load import parse
+from shoal.runtime.kafka import state, stateful
+from shoal.runtime.kafka.output import Disguise, Record
+from shoal.runtime.kafka.state import Found, Seal, Snapshot, key_of, pieces_of
+
+KEYS = KeyRing({"default": {1: bytes(range(32))}})
+POLICY = parse("""
+dataset: visits
+source: {use: kafka, topic: visits, brokers: nowhere}
+columns:
+  time: {role: time, late: 5s}
+  client: {role: subject}
+  age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 100}}
+  domain: {role: quasi, hierarchy: {use: path, depth: 3}}
+  diag: {role: sensitive, type: str}
+  note: {role: plain}
+  size: {role: plain, type: float}
+views:
+  z:
+    show: [time, client, domain, note]
+    masks: {client: {use: pseudonym}}
+    promises: [{use: z-anonymity, z: 3, window: 20s}]
+    method: {use: z-anonymity}
+    service: {key: pseudonym}
+  noise:
+    show: [time, client, domain]
+    masks: {client: {use: pseudonym}}
+    promises: [{use: z-anonymity, z: 3, window: 20s}]
+    method: {use: z-anonymity, noise: {most: 0.5}, allow_noise: true}
+  tuned:
+    show: [time, client, domain]
+    masks: {client: {use: pseudonym}}
+    promises: [{use: z-anonymity, z: 2, window: 20s}]
+    method: {use: z-anonymity, tune: {goal: {k: 2, probability: 0.8}, every: 10s}}
+  batches:
+    show: [age, domain, diag, note, size]
+    promises: [{use: k-anonymity, k: 3}, {use: l-diversity, l: 2, column: diag}]
+    method: {use: batches, delay: 30, delay_time: 10s, reuse: 100}
+  castle:
+    show: [age, diag, note]
+    promises: [{use: k-anonymity, k: 3}]
+    method: {use: castle, delay: 30}
+  fads:
+    show: [age, diag]
+    promises: [{use: k-anonymity, k: 3}]
+    method: {use: fads, delay: 30}
+    hidden: drop
+  window:
+    show: [client, size, diag]
+    masks: {size: {use: aggregate, function: mean, window: {use: tumbling, size: 10s}}, client: {use: pseudonym}}
+""")
+
+
+def records(seed: int, count: int) -> list[Record]:
+    chance = random.Random(seed)
+    out, time = [], 1000.0
+    for offset in range(count):
+        time += chance.expovariate(3)
+        person = chance.randrange(25)
+        value = {
+            "time": round(time - (chance.random() * 8 if chance.random() < 0.2 else 0), 3),
+            "client": person,
+            "age": 20 + person * 2,
+            "domain": f"d{person % 2}.s{chance.randrange(2)}.p{chance.randrange(3)}",
+            "diag": chance.choice(["E10", "E11", "E12"]),
+            "note": chance.choice([1, "x", None, {"a": [1]}]),
+            "size": chance.random(),
+        }
+        text = msgspec.json.encode(value) if chance.random() > 0.03 else chance.choice([b"{", b"[]", b'{"age": "x"}'])
+        out.append(Record(0, offset, b"key%d" % person, text, 1_700_000_000_000 + offset))
+    return out
+
+
+def begin(role: str, snapshot: bytes | None = None) -> stateful.Stateful:
+    disguise = Disguise(POLICY.views[role], "visits", 4, KEYS)
+    return stateful.start(POLICY, role, 0, KEYS, disguise, snapshot)
+
+
+@pytest.mark.parametrize("role", list(POLICY.views))
+@settings(max_examples=8)
+@given(seed=st.integers(0, 50), cuts=st.lists(st.integers(0, 250), max_size=8), kill=st.integers(0, 250))
+def test_batches_and_a_restart_change_nothing(role, seed, cuts, kill):
+    given_records = records(seed, 250)
+    whole = begin(role)
+    expected, refused = whole.push(given_records)
+    expected += whole.tick(2_000_000_000)
+    view, got, bad = begin(role), [], []
+    places = sorted({0, *cuts, kill, 250})
+    for a, b in itertools.pairwise(places):
+        if a == kill:
+            view = begin(role, view.snapshot())
+        out, wrong = view.push(given_records[a:b])
+        got += out
+        bad += wrong
+    got += view.tick(2_000_000_000)
+    assert got == expected
+    assert [r.offset for r in bad] == [r.offset for r in refused]
+    assert (view.held, view.withheld) == (whole.held, whole.withheld)
+
+
+@pytest.mark.parametrize("role", [r for r in POLICY.views if r != "noise"])
+def test_every_record_has_one_outcome(role):
+    given_records = records(1, 2000)
+    view = begin(role)
+    out, bad = view.push(given_records)
+    assert bad
+    assert out
+    # one unreadable record is also counted as withheld by a window, which numbers it
+    counted = view.withheld + view.held + len(out) + (0 if role == "window" else len(bad))
+    assert counted == 2000
+
+
+def test_what_is_published_is_what_the_view_says():
+    given_records = records(2, 1000)
+    out, _ = begin("batches").push(given_records)
+    rows = [msgspec.json.decode(o.value) for o in out]
+    assert all(set(r) == set(POLICY.schema.columns) for r in rows)  # hidden ones as a star
+    assert {r["client"] for r in rows} == {r["time"] for r in rows} == {"*"}
+    groups = Counter((r["age"], r["domain"]) for r in rows)
+    assert min(groups.values()) >= 3
+    notes = Counter(str(msgspec.json.decode(r.value).get("note")) for r in given_records if r.value[:2] == b'{"')
+    assert {str(r["note"]) for r in rows} <= set(notes)
+    out, _ = begin("fads").push(given_records)
+    assert set(msgspec.json.decode(out[0].value)) == {"age", "diag"}
+    out, _ = begin("z").push(given_records)
+    times = [msgspec.json.decode(o.value)["time"] for o in out]
+    assert all(isinstance(t, (int, float)) for t in times)
+    assert all(o.key is not None and b"key" not in o.key for o in out)
+
+
+def test_an_invented_record_does_not_stand_beside_the_real_one():
+    disguise = Disguise(POLICY.views["noise"], "visits", 50, KEYS)
+    places = []
+    for number in range(500):
+        record = Record(0, number, None, None, 0)
+        fake = disguise.dress(record, b"%d" % number, invented=True)
+        places.append((disguise.dress(record, b"real"), fake))
+    together = sum(real.partition == fake.partition for real, fake in places)
+    assert together < 25  # ten by chance
+    assert len({fake.partition for _, fake in places}) == 50
+
+
+def test_state_is_sealed_for_its_view_and_partition():
+    seal = Seal(KEYS, "z")
+    sealed = seal.close(b"F. Ott", "visits.z", 3)
+    assert b"Ott" not in sealed
+    assert seal.open(sealed, "visits.z", 3) == b"F. Ott"
+    for role, view, partition in [("z", "visits.z", 2), ("z", "visits.y", 3), ("y", "visits.z", 3)]:
+        with pytest.raises(InputError, match="cannot be opened"):
+            Seal(KEYS, role).open(sealed, view, partition)
+
+
+@given(first=st.integers(0, 4), second=st.integers(0, 4), upto=st.integers(0, 12))
+def test_only_a_whole_snapshot_is_a_snapshot(first, second, upto):
+    was, state.PIECE = state.PIECE, 10
+    try:
+        older = Snapshot(1, 5, 0, bytes(first * 10 + 1))
+        newer = Snapshot(1, 9, 2, b"x" * (second * 10 + 1))
+        log = [*pieces_of("v", "a", older), *pieces_of("v", "b", newer)]
+    finally:
+        state.PIECE = was
+    found = Found()
+    for _, value in log[:upto]:
+        found.take("snapshot", value)
+    if upto >= len(log):
+        assert found.snapshot == newer
+    elif upto == first + 1:
+        assert found.snapshot == older
+    else:
+        assert found.snapshot is None
+    assert key_of("a/b", "tick", 3) == b"a/b/tick/3"
+
+
+def test_what_cannot_be_served_is_refused():
+    text = """
+dataset: v
+source: {{use: kafka, topic: v, brokers: nowhere}}
+columns: {{p: {{role: subject}}, "a": {{role: quasi}}, "l[*].x": {{role: plain}}, s: {{role: plain, type: float}}}}
+views: {{r: {{show: [{show}], promises: [{{use: k-anonymity, k: 2}}], method: {method}, masks: {{{masks}}}}}}}
+"""
+    for show, masks, method, why in [
+        ("a, 'l[*].x'", "", "batches", "inside lists"),
+        ("a, s", "s: {use: aggregate, function: mean, window: {use: tumbling, size: 10}}", "batches", "window mask"),
+        ("a", "", "mondrian", "no stream method"),
+        ("a", "", "{use: batches, delay_time: 5s}", "needs a time column"),
+    ]:
+        policy = parse(text.format(show=show, masks=masks, method=method))
+        with pytest.raises(PolicyError, match=why):
+            stateful.check(policy, "r")
