@@ -68,9 +68,12 @@ class TopicWriter:
             raise told(bad[0], "sending records")
 
     def _listed(self) -> Any:
-        try:
-            return self._producer.list_topics(timeout=15).topics
-        except self._kafka.KafkaException as error:
-            self._producer.poll(1.0)
-            refused = next((e for e in self._failed if e.name() == "_AUTHENTICATION"), error.args[0])
-            raise told(refused, "asking for topics") from None
+        for attempt in range(5):
+            try:
+                return self._producer.list_topics(timeout=3).topics
+            except self._kafka.KafkaException as error:
+                self._producer.poll(0.2)  # hands over what the client was told, a refused login among it
+                refused = next((e for e in self._failed if e.name() == "_AUTHENTICATION"), None)
+                if refused is not None or attempt == 4:
+                    raise told(refused or error.args[0], "asking for topics") from None
+        raise AssertionError  # the last attempt has raised

@@ -1,0 +1,336 @@
+"""The tools around a stream, on a real broker: generate, connect, consume, replay."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import polars as pl
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from shoal.cli import main
+from shoal.connect.kafka import KafkaError
+from shoal.core.errors import InputError, PolicyError
+from shoal.core.keys import KeyRing
+from shoal.policy.load import load
+from shoal.runtime.kafka.collect import Collector
+from shoal.runtime.kafka.feed import Feeder
+from shoal.runtime.kafka.provision import Provisioner
+from shoal.runtime.kafka.replay import Replay
+from shoal.runtime.kafka.send import TopicWriter
+from shoal.runtime.kafka.watch import Watch
+from shoal.runtime.kafka.worker import Worker
+
+pytestmark = pytest.mark.system
+NUMBER = itertools.count()
+PARTITIONS = 2
+SECRET = "cd" * 32
+
+POLICY = """
+dataset: patients
+source: {{use: kafka, topic: {topic}, properties: admin.properties}}
+columns:
+  pid: {{role: subject, type: int}}
+  name: {{role: identifier, type: str}}
+  age: {{role: quasi, type: {age}, hierarchy: suppress}}
+  diag: {{role: sensitive, type: str}}
+  sent: {{role: plain, type: int}}
+views:
+  nurse:
+    users: [{user}]
+    show: [age, diag, sent]
+"""
+
+
+@pytest.fixture
+def place(cluster, tmp_path: Path, monkeypatch, capfd):
+    """A source topic, a policy over it, applied, and a way to run commands beside it."""
+    number = next(NUMBER)
+    topic, user = f"tools{number}", f"tool{number}"
+    admin = AdminClient(cluster.login())
+    for future in admin.create_topics([NewTopic(topic, PARTITIONS, 1)]).values():
+        future.result(30)
+    (tmp_path / "admin.properties").write_text("".join(f"{k}={v}\n" for k, v in cluster.login().items()))
+    monkeypatch.setenv(f"SHOAL_PASSWORD_TOOL{number}", "tool-secret")
+    monkeypatch.setenv("SHOAL_KEY", SECRET)
+    file = tmp_path / "policy.yaml"
+    file.write_text(POLICY.format(topic=topic, user=user, age="int"))
+    service = Provisioner(load(file))
+    service.apply(service.plan())
+
+    monkeypatch.chdir(tmp_path)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def shoal(*words: str) -> subprocess.CompletedProcess[str]:
+        """A command in this process: starting one takes seconds."""
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        sys.stdout.flush()
+        found = capfd.readouterr()
+        return subprocess.CompletedProcess(words, int(ended.value.code or 0), found.out, found.err)
+
+    yield topic, file, shoal
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    service.destroy()
+
+
+def drain(cluster, topic: str, isolation: str = "read_committed") -> list:
+    settings = {"group.id": "test", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0}
+    reader = Consumer({**cluster.login(), **settings, "isolation.level": isolation})
+    count = len(reader.list_topics(topic, timeout=20).topics[topic].partitions)
+    reader.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(count)])
+    out, ended, end = [], set(), time.monotonic() + 60
+    while len(ended) < count and time.monotonic() < end:
+        for message in reader.consume(5000, 0.5):
+            if message.error() is None:
+                out.append(message)
+            else:
+                ended.add(message.partition())
+    reader.close()
+    assert len(ended) == count
+    return out
+
+
+def work(file: Path, count: int) -> Worker:
+    """A worker that has taken this many records."""
+    worker = Worker(load(file), KeyRing.load(), commit_every=0.2)
+    end = time.monotonic() + 60
+    worker.run(lambda: worker.counters.read >= count or time.monotonic() > end)
+    return worker
+
+
+def test_generated_patients_reach_the_view_and_its_own_consumer_measures_and_checks(cluster, place):
+    topic, file, shoal = place
+    words = ("hospital", "--rows", "1500", "--seed", "5", "--sent", "sent")
+    made = shoal("generate", *words, "--topic", topic, "--properties", "admin.properties")
+    assert made.returncode == 0, made.stderr
+    source = [msgspec.json.decode(m.value()) for m in drain(cluster, topic)]
+    assert sorted(r["pid"] for r in source) == list(range(1, 1501))
+    beside = shoal("generate", "hospital", "--rows", "1500", "--seed", "5", "-o", "beside.ndjson")
+    assert beside.returncode == 0
+    rows = [json.loads(line) for line in (file.parent / "beside.ndjson").read_text().splitlines()]
+    assert sorted(({**r, "sent": 0} for r in source), key=lambda r: r["pid"]) == [{**r, "sent": 0} for r in rows]
+    work(file, 1500)
+    seen = shoal("consume", "policy.yaml", "--role", "nurse", "--end", "--sent", "sent", "--json")
+    assert seen.returncode == 0, seen.stderr
+    found = json.loads(seen.stdout)
+    assert (found["records"], found["unreadable"], found["foreign"]) == (1500, 0, 0)
+    assert 0 < found["latency_ms"]["p50"] <= found["latency_ms"]["p99"] < 600_000
+    names = shoal("consume", "policy.yaml", "--role", "nurse", "--end", "--sent", "name")
+    assert names.returncode == 2
+    assert "does not see" in names.stderr
+
+
+def test_a_view_that_shows_too_much_is_noticed(cluster, place):
+    topic, _, shoal = place
+    writer = TopicWriter(cluster.login(), f"{topic}.nurse")
+    hidden = {"pid": "*", "name": "*", "age": 7, "diag": "E10", "sent": 1}
+    leaks = [{**hidden, "name": "F. Ott"}, {**hidden, "iban": "DE02"}, {**hidden, "pid": 4}]
+    writer.send([msgspec.json.encode(r) for r in [hidden, *leaks, hidden]])
+    writer.send([b"no json"])
+    writer.close()
+    seen = shoal("consume", "policy.yaml", "--role", "nurse", "--end", "--json")
+    assert seen.returncode == 1, seen.stderr
+    found = json.loads(seen.stdout)
+    assert (found["records"], found["foreign"], found["unreadable"]) == (6, 3, 1)
+    assert "Ott" not in seen.stdout + seen.stderr
+
+
+def test_promises_are_judged_from_the_topic_and_z_says_it_cannot_be(cluster, place):
+    topic, file, shoal = place
+    promised = file.read_text().replace(
+        "    show: [age, diag, sent]",
+        "    show: [age, diag]\n    promises: [{use: k-anonymity, k: 2}, {use: l-diversity, l: 2, column: diag}]\n"
+        "    method: {use: batches, delay: 50}",
+    )
+    (file.parent / "promised.yaml").write_text(promised)
+    writer = TopicWriter(cluster.login(), f"{topic}.nurse")
+    good = [{"age": a, "diag": d} for a in ("[20, 29]", "[30, 39]") for d in ("E10", "E11")]
+    writer.send(map(msgspec.json.encode, good))
+    writer.close()
+    kept = shoal("consume", "promised.yaml", "--role", "nurse", "--end")
+    assert kept.returncode == 0, kept.stderr
+    assert kept.stdout.count("verified:") == 2
+    writer = TopicWriter(cluster.login(), f"{topic}.nurse")
+    writer.send([b'{"age": "41", "diag": "E10"}'])
+    writer.close()
+    broken = shoal("consume", "promised.yaml", "--role", "nurse", "--end")
+    assert broken.returncode == 1
+    assert broken.stdout.count("BROKEN:") == 2
+    z = file.read_text().replace("role: plain, type: int", "role: time").replace("    show: [age, diag, sent]", (
+        "    show: [age, diag, sent]\n    promises: [{use: z-anonymity, z: 5, window: 1h}]\n    method: z-anonymity"
+    ))  # fmt: skip
+    (file.parent / "z.yaml").write_text(z)
+    told = shoal("consume", "z.yaml", "--role", "nurse", "--end")
+    assert told.returncode == 0, told.stderr
+    assert "z-anonymity cannot be verified from a view" in told.stdout
+    assert "verified:" not in told.stdout
+
+
+def test_a_folder_is_sent_once_though_the_sender_is_killed(cluster, place):
+    topic, file, shoal = place
+    folder = file.parent / "in"
+    folder.mkdir()
+    frame = pl.DataFrame({"pid": range(60_000), "name": ["N"] * 60_000, "age": [30] * 60_000})
+    frame[:40_000].write_ndjson(folder / "a.ndjson")
+    frame[40_000:].write_csv(folder / "b.csv")
+    words = [sys.executable, "-m", "shoal", "connect", "load", "in", "--topic", topic]
+    words += ["--properties", "admin.properties"]
+    chance, kills = random.Random(11), 0
+    for _ in range(12):
+        process = subprocess.Popen(words, cwd=file.parent, stderr=subprocess.PIPE)
+        try:
+            process.wait(chance.uniform(1.5, 3.0) if kills < 2 else 60)
+            break
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            kills += 1
+        finally:
+            process.stderr.close()
+    assert process.returncode == 0
+    times = Counter(msgspec.json.decode(m.value())["pid"] for m in drain(cluster, topic))
+    assert set(times) == set(range(60_000))
+    assert set(times.values()) == {1}, f"repeated after {kills} kills"
+    again = shoal("connect", "load", "in", "--topic", topic, "--properties", "admin.properties")
+    assert "0 records sent" in again.stderr
+    # a file that grew is continued, one that was replaced is refused
+    with (folder / "a.ndjson").open("a") as more:
+        more.write('{"pid": 60000}\n')
+    assert Feeder(cluster.login(), topic).run(folder) == 1
+    (folder / "a.ndjson").write_text('{"pid": 9}\n')
+    with pytest.raises(InputError, match="another file of this name"):
+        Feeder(cluster.login(), topic).run(folder)
+
+
+def test_a_half_sent_batch_is_sent_again_as_a_whole(cluster, place, monkeypatch):
+    """The position and its records are one transaction: what fails between them leaves nothing behind."""
+    topic, file, _ = place
+    path = file.parent / "a.ndjson"
+    path.write_text("".join(f'{{"pid": {n}}}\n' for n in range(12_000)))
+    feeder = Feeder(cluster.login(), topic)
+    whole = Feeder._send
+    sent = []
+
+    def failing(self, producer, batch):
+        sent.append(len(batch))
+        whole(self, producer, batch if len(sent) == 1 else batch[:100])
+        if len(sent) == 2:
+            producer.flush(10)  # they reach the broker, and are aborted
+            raise RuntimeError("the sender dies here")
+
+    monkeypatch.setattr(Feeder, "_send", failing)
+    with pytest.raises(RuntimeError, match="dies here"):
+        feeder.run(path)
+    monkeypatch.setattr(Feeder, "_send", whole)
+    assert feeder.position(path) == 5_000
+    assert Feeder(cluster.login(), topic).run(path) == 7_000
+    # transactions that nobody ended time out only after a minute: read what is there
+    seen = Counter(msgspec.json.decode(m.value())["pid"] for m in drain(cluster, topic, "read_uncommitted"))
+    assert set(seen) == set(range(12_000))
+    assert {n for n, times in seen.items() if times > 1} == set(range(5_000, 5_100))
+
+
+def test_a_view_becomes_parquet_and_is_continued_by_its_file_names(cluster, place):
+    topic, file, shoal = place
+    view = f"{topic}.nurse"
+    login = cluster.login(next(iter(load(file).views["nurse"].users)), "tool-secret")
+    (file.parent / "nurse.properties").write_text("".join(f"{k}={v}\n" for k, v in login.items()))
+
+    def write(first: int, count: int) -> None:
+        writer = TopicWriter(cluster.login(), view)
+        numbers = range(first, first + count)
+        values = [msgspec.json.encode({"age": n, "diag": "E10"}) for n in numbers]
+        writer.send(values, [b"%d" % n for n in numbers])
+        writer.close()
+
+    write(0, 3000)
+    words = ("connect", "save", "out", "--topic", view, "--properties", "nurse.properties", "--group", "nurse.files")
+    first = shoal(*words)
+    assert first.returncode == 0, first.stderr
+    write(3000, 500)
+    (file.parent / "out" / ".p0-half.part").write_text("half a file")  # as a killed run leaves it
+    second = shoal(*words)
+    assert "500 records written" in second.stderr
+    assert "0 records written" in shoal(*words).stderr
+    frame = pl.concat([pl.read_parquet(p) for p in (file.parent / "out").glob("p*.parquet")])
+    assert sorted(frame["age"]) == list(range(3500))
+    admin = AdminClient(cluster.login())
+    places = [TopicPartition(view, p, 10**9) for p in range(PARTITIONS)]
+    ends = {p: Collector(login, view, file.parent / "out").positions()[p] for p in range(PARTITIONS)}
+    write(3500, 400)
+    for place_ in places:
+        place_.offset = ends[place_.partition] + 50
+    for future in admin.delete_records(places).values():
+        future.result(30)
+    lost = shoal(*words)
+    assert lost.returncode == 3
+    assert "deleted before they were read" in lost.stderr
+
+
+def test_dead_letters_are_pointers_and_come_back_when_the_policy_fits(cluster, place):
+    topic, file, shoal = place
+    writer = Producer(cluster.login())
+    for number in range(40):
+        age = "unknown" if number < 10 else number
+        record = {"pid": number, "name": "F. Ott", "age": age, "diag": "E10", "sent": 1}
+        writer.produce(topic, msgspec.json.encode(record), key=str(number), partition=number % 2)
+    writer.produce(topic, b"Ott, no json", partition=0)
+    writer.flush(20)
+    masked = file.read_text().replace("show: [age, diag, sent]", "show: [age, diag]\n    masks: {age: blur}")
+    wrong = masked.replace("masks: {age: blur}", "masks: {age: {use: bucket, width: 10}}")
+    file.write_text(wrong)
+    work(file, 41)
+    dead = drain(cluster, f"{topic}.shoal.dead")
+    assert len(dead) == 11
+    assert not any(b"Ott" in m.value() for m in dead)
+    assert Replay(load(file), KeyRing.load()).run(dry=True).still == 11
+    file.write_text(masked.replace("type: int, hierarchy", "type: str, hierarchy"))
+    loose = file.read_text().replace("type: str, hierarchy: suppress", "hierarchy: suppress")
+    file.write_text(loose.replace("masks: {age: blur}", "masks: {age: {use: suppress}}"))
+    dry = shoal("replay", "policy.yaml", "--dry-run", "--json")
+    assert dry.returncode == 0, dry.stderr
+    assert json.loads(dry.stdout) == {"pointers": 11, "ready": 10, "still": 1, "gone": 0}
+    assert "Ott" not in dry.stdout + dry.stderr
+    assert len(drain(cluster, topic)) == 41
+    done = shoal("replay", "policy.yaml")
+    assert "10 queued again, 1 still" in done.stdout
+    source = drain(cluster, topic)
+    assert len(source) == 51
+    times = Counter(m.key() for m in source)
+    assert {int(k) for k, n in times.items() if n == 2} == set(range(10))
+    work(file, 10)
+    assert len([m for m in drain(cluster, f"{topic}.nurse") if m.value()]) == 40
+    # nothing is queued twice, and the one that does not fit keeps its pointer
+    once_more = Replay(load(file), KeyRing.load()).run()
+    assert (once_more.pointers, once_more.ready, once_more.still) == (1, 0, 1)
+    high = max(m.offset() for m in source if m.partition() == 0) + 1
+    admin = AdminClient(cluster.login())
+    for future in admin.delete_records([TopicPartition(topic, 0, high)]).values():
+        future.result(30)
+    assert Replay(load(file), KeyRing.load()).run().gone == 1
+
+
+def test_a_missing_topic_and_a_wrong_password_are_told(cluster, place):
+    topic, file, shoal = place
+    with pytest.raises(KafkaError, match="not there"):
+        TopicWriter(cluster.login(), "nowhere")
+    with pytest.raises(KafkaError, match="_AUTHENTICATION"):
+        TopicWriter(cluster.login(password="no"), topic)
+    with pytest.raises(PolicyError, match="no view"):
+        Watch(load(file), "doctor", cluster.login())
+    none = shoal("consume", "policy.yaml", "--role", "nurse", "--user", "nobody")
+    assert none.returncode == 2
+    assert "no such user" in none.stderr
