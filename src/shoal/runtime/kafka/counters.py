@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds: the classes of commit latency
 
 
 @dataclass
@@ -21,7 +26,13 @@ class Counters:
     held: dict[str, int] = field(default_factory=dict)
     state_bytes: dict[str, int] = field(default_factory=dict)
     commit_seconds: float = 0.0  # of the last commit
+    commit_sum: float = 0.0  # of all commits
+    commit_classes: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     restore_seconds: float = 0.0  # of the last assignment
+    lag: dict[int, int] = field(default_factory=dict)  # records behind the end, by partition
+    smallest: dict[str, int] = field(default_factory=dict)  # the fewest people a released record hides among
+    oldest: dict[str, int] = field(default_factory=dict)  # when the oldest held record was sent, in milliseconds
+    beat: float = 0.0  # the monotonic time of the loop's last turn
     restoring: bool = True  # not ready: partitions are not assigned, or their state is being read
 
     @classmethod
@@ -29,3 +40,21 @@ class Counters:
         """Counters of these views, at zero."""
         zeros = [dict.fromkeys(roles, 0) for _ in range(4)]
         return cls(written=zeros[0], withheld=zeros[1], held=zeros[2], state_bytes=zeros[3])
+
+    def committed(self, seconds: float) -> None:
+        """One more commit, which took so long."""
+        self.commits += 1
+        self.commit_seconds = seconds
+        self.commit_sum += seconds
+        self.commit_classes[bisect.bisect_left(BOUNDS, seconds)] += 1
+
+    def stand(self, role: str, work: Sequence[Any]) -> None:
+        """How a view that remembers stands, over its partitions."""
+        self.withheld[role] = sum(w.withheld for w in work)
+        self.held[role] = sum(w.held for w in work)
+        sizes = [w.smallest for w in work if w.smallest is not None]
+        waiting = [w.oldest for w in work if w.oldest is not None]
+        for table, found in ((self.smallest, sizes), (self.oldest, waiting)):
+            table.pop(role, None)
+            if found:
+                table[role] = min(found)

@@ -6,6 +6,7 @@ over from a snapshot and replays the log publishes what the former one would hav
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ from shoal.runtime.kafka.record_frames import CARRIED, RecordFrames, refuse_list
 from shoal.runtime.local import LocalRunner, StreamJob, job_of
 from shoal.streams.z_anonymity import ZAnon
 
+SENT = 1000  # batches whose time of sending is known
 OFFSET, TIME, KEY = (CARRIED + name for name in ("offset", "time", "key"))
 
 
@@ -49,6 +51,14 @@ class Stateful(Protocol):
     @property
     def clock(self) -> int | None:
         """The stream's clock, if records wait for it to move."""
+
+    @property
+    def smallest(self) -> int | None:
+        """The fewest people any record released so far hides among, if the view counts them."""
+
+    @property
+    def oldest(self) -> int | None:
+        """When the oldest record that waits was sent (milliseconds), if any does."""
 
 
 def remembers(view: View, resolved: RoleView) -> bool:
@@ -115,6 +125,7 @@ class MethodView:
         self._partition, self._disguise = partition, disguise
         self._out: list[pl.DataFrame] = []
         self._numbers: list[int] = []
+        self._sent: deque[tuple[int, int]] = deque(maxlen=SENT)
         key = keys.derive(DEFAULT, "stream", role=role)
         self._runner = LocalRunner(job, key, self._out.append, snapshot=snapshot, marks=self._numbers.extend)
 
@@ -124,6 +135,7 @@ class MethodView:
         bad = set(refused)
         kept = [r for at, r in enumerate(records) if at not in bad] if bad else records
         if kept:
+            self._sent.append((self._runner.first, kept[0].timestamp))
             self._runner.feed(
                 frame.with_columns(
                     pl.Series(OFFSET, [r.offset for r in kept], dtype=pl.Int64),
@@ -161,6 +173,22 @@ class MethodView:
     def figures(self) -> dict[str, Any]:
         """Live figures of the method: smallest group, z, loss."""
         return dict(self._runner.method.figures())
+
+    @property
+    def smallest(self) -> int | None:
+        """See :class:`Stateful`."""
+        found = self.figures()
+        return found.get("smallest_group") or found.get("least_real") or None
+
+    @property
+    def oldest(self) -> int | None:
+        """See :class:`Stateful`; to the batch it came in."""
+        first = self.figures().get("oldest_event") if self.held else None
+        if first is None:
+            return None
+        while len(self._sent) > 1 and self._sent[1][0] <= first:
+            self._sent.popleft()
+        return self._sent[0][1] if self._sent else None
 
     def _keys(self, records: Sequence[Record]) -> list[str | None]:
         if not self._disguise.keeps_keys:
@@ -232,6 +260,16 @@ class WindowView:
     def clock(self) -> int | None:
         """See :class:`Stateful`."""
         return self._windows.now if self.held else None
+
+    @property
+    def smallest(self) -> int | None:
+        """See :class:`Stateful`."""
+        return None
+
+    @property
+    def oldest(self) -> int | None:
+        """See :class:`Stateful`."""
+        return next(iter(self._held.values())).timestamp if self._held else None
 
     def _settled(self, outcome: Any) -> list[Outgoing]:
         origin = self._held.pop(outcome.number)

@@ -80,6 +80,7 @@ class Worker:
         self._restorer = Restorer(
             self._policy, self._keys, self._properties, self._topic, self.counters, self._say, decode
         )
+        self._restorer.warm({role: self._disguises[role] for role in self._stateful})
         self._consumer = self._start_consumer()
         try:
             self._consumer.subscribe(
@@ -97,6 +98,7 @@ class Worker:
     def _loop(self, stop: Callable[[], bool]) -> None:
         last = time.monotonic()
         while not stop():
+            self.counters.beat = time.monotonic()
             messages = self._consumer.consume(self._batch, timeout=min(0.2, self._commit_every))
             if self._lost:
                 raise LostError("the partitions were taken away", where="kafka")
@@ -202,12 +204,15 @@ class Worker:
         for role, pending in self._pending.items():
             self.counters.written[role] += len(pending)
         for role in self._stateful:
-            mine = [s.work for s in self._all_shards() if s.role == role]
-            self.counters.withheld[role] = sum(w.withheld for w in mine)
-            self.counters.held[role] = sum(w.held for w in mine)
+            self.counters.stand(role, [s.work for s in self._all_shards() if s.role == role])
         self.counters.dead += len(self._dead)
-        self.counters.commits += 1
-        self.counters.commit_seconds = seconds
+        self.counters.committed(seconds)
+        self.counters.lag = {p: lag for p, at in self._reached.items() if (lag := self._behind(p, at)) is not None}
+
+    def _behind(self, partition: int, at: int) -> int | None:
+        """How far a position is from the end, as the client saw it last; asks nobody."""
+        _, end = self._consumer.get_watermark_offsets(self._kafka.TopicPartition(self._topic, partition), cached=True)
+        return max(0, end - at) if end >= 0 else None
 
     def _forget(self) -> None:
         self._pending = {role: [] for role in self._targets}
@@ -262,7 +267,7 @@ class Worker:
             "isolation.level": "read_committed",
         }
         if self._protocol == "classic":  # a dead member must not hold up the group for minutes
-            settings |= {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 1_500, "max.poll.interval.ms": 60_000}
+            settings |= {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 1_500, "max.poll.interval.ms": 120_000}
         return self._kafka.Consumer(settings)
 
 
