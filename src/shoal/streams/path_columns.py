@@ -15,7 +15,7 @@ from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Column
 from shoal.streams.base import Reason
-from shoal.streams.texts import Printer
+from shoal.streams.texts import Bytes, Printer
 
 CACHE = 65_536  # distinct values of a column whose labels are remembered
 LEVELS = 32  # most levels of a hierarchy
@@ -146,7 +146,7 @@ class Paths:
                 f"{above}\x1f{'' if text is None else '=' + text}"
                 for above, text in zip(path, labels[level], strict=True)
             ]
-            out[:, level] = self._printer.texts(path)
+            out[:, level] = self._printer.of(_bytes(path))
         return out
 
     def _costs(self, labels: Labels) -> Floats:
@@ -236,6 +236,13 @@ def _bounded(depth: int, name: str) -> int:
     if depth > LEVELS:
         raise UsageError(f"more than {LEVELS} levels", where=f"column {name!r}", hint="use fewer levels")
     return max(2, depth)
+
+
+def _bytes(texts: Sequence[str]) -> Bytes:
+    """A few texts in one buffer, without waking polars."""
+    raw = [text.encode() for text in texts]
+    lengths = np.fromiter(map(len, raw), np.int64, len(raw))
+    return Bytes(np.frombuffer(b"".join(raw) or b"\0", np.uint8), np.cumsum(lengths) - lengths, lengths)
 
 
 def _leaf_shares(paths: Sequence[Sequence[str]], *, leafless: bool) -> list[dict[str, float]]:
