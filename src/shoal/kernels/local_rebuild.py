@@ -205,10 +205,7 @@ def grow(pairs, ids, rules, plain, pool, rest, left, part, price, draft, made, r
         low[made, j] = part[j, z]
         high[made, j] = part[j, z]
     left = _take(rest, part, price, z, left)
-    for z in range(left):
-        price[z] = 0.0
-    for j in range(m):
-        _add(pairs, part, j, low[made, j], high[made, j], 1.0, left, price)
+    _begin(pairs, part, low[made], left, price)
     members = np.int64(1)
     current = 0.0
     while True:
@@ -237,24 +234,47 @@ def grow(pairs, ids, rules, plain, pool, rest, left, part, price, draft, made, r
         for j in range(m):
             code = part[j, left]
             if code < low[made, j] or code > high[made, j]:
-                _add(pairs, part, j, low[made, j], high[made, j], -1.0, left, price)
-                low[made, j] = min(low[made, j], code)
-                high[made, j] = max(high[made, j], code)
-                _add(pairs, part, j, low[made, j], high[made, j], 1.0, left, price)
+                a, b = low[made, j], high[made, j]
+                low[made, j] = min(a, code)
+                high[made, j] = max(b, code)
+                _widen(pairs, part, j, a, b, low[made, j], high[made, j], left, price)
 
 
 @inlined
-def _add(pairs, part, j, low, high, sign, left, price):
-    """Add (or take away) what column j of the box costs with each of the rows left."""
+def _begin(pairs, part, row, left, price):
+    """What a box of the one tuple ``row`` would cost with each of the rows left."""
+    for z in range(left):
+        price[z] = 0.0
+    for j in range(part.shape[0]):
+        code = row[j]
+        begin, size = pairs.start[j], pairs.size[j]
+        if begin >= 0:
+            for z in range(left):
+                other = part[j, z]
+                price[z] += pairs.table[begin + min(code, other) * size + max(code, other)]
+        else:
+            for z in range(left):
+                other = part[j, z]
+                price[z] += pair_cost(pairs, j, min(code, other), max(code, other))
+
+
+@inlined
+def _widen(pairs, part, j, a, b, low, high, left, price):
+    """Column j of the box grows from (a, b) to (low, high): what that changes for each of the rows left."""
     begin, size = pairs.start[j], pairs.size[j]
     if begin >= 0:
         for z in range(left):
             code = part[j, z]
-            price[z] += sign * pairs.table[begin + min(low, code) * size + max(high, code)]
+            price[z] += (
+                pairs.table[begin + min(low, code) * size + max(high, code)]
+                - pairs.table[begin + min(a, code) * size + max(b, code)]
+            )
     else:
         for z in range(left):
             code = part[j, z]
-            price[z] += sign * pair_cost(pairs, j, min(low, code), max(high, code))
+            price[z] += pair_cost(pairs, j, min(low, code), max(high, code)) - pair_cost(
+                pairs, j, min(a, code), max(b, code)
+            )
 
 
 @kernel

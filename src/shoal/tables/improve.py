@@ -113,7 +113,7 @@ class Improver:
         groups = make_groups(codes, self.pairs, own, used + len(rows) // self.rules.k + 8)
         root = np.sqrt(groups.cost[own])
         odds = np.cumsum(root * np.sqrt(root))  # the loss to the power 3/4, by operations that round alike everywhere
-        before = float(groups.size @ groups.cost)
+        before = float((groups.size * groups.cost).sum())
         if not odds[-1] > 0:
             return own, 0.0
         uniform = mixed(np.arange(1, steps + 1, dtype=np.uint64) * GOLDEN + seed) >> np.uint64(11)
@@ -132,7 +132,7 @@ class Improver:
             max(60, 6 * self.rules.k, min(MOST, 2 * int(np.median(groups.size[:used])))),
             np.array([seed], np.uint64),
         )
-        return groups.label, float(groups.size @ groups.cost) - before
+        return groups.label, float((groups.size * groups.cost).sum()) - before
 
     def _settle(self, parts: list[NDArray[np.int64]], found: list[tuple[Labels, float]]) -> None:
         labels = self.labels.copy()
@@ -145,7 +145,7 @@ class Improver:
 
     def _loss(self) -> float:
         groups = make_groups(self.matrix, self.pairs, self.labels, int(self.labels.max(initial=-1)) + 1)
-        return float(groups.size @ groups.cost)
+        return float((groups.size * groups.cost).sum())
 
 
 def make_index(pairs: Pairs, groups: Groups) -> Index:

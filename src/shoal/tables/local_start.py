@@ -43,7 +43,7 @@ def start(matrix: Codes, pairs: Pairs, rules: Rules, seed: int = 0, progress: Pr
 
 def _loss(matrix: Codes, pairs: Pairs, labels: Labels) -> float:
     groups = make_groups(matrix, pairs, labels.copy(), int(labels.max()) + 1)
-    return float(groups.size @ groups.cost)
+    return float((groups.size * groups.cost).sum())
 
 
 def place(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels) -> Labels:
