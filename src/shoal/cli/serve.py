@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
 from shoal.cli.terminal import Json, answer, as_json, say
+
+if TYPE_CHECKING:
+    from shoal.runtime.kafka.counters import Counters
+    from shoal.runtime.kafka.metrics import Page
 
 app = App(name="serve", help="Role views as a service on Kafka: topics, users, rights, and the worker that fills them.")
 
@@ -57,7 +61,14 @@ def apply(policy: str, *, only: str | None = None, allow_wider: Flag = False) ->
 
 
 @app.command
-def run(policy: str, *, commit_every: float = 0.5, protocol: str = "classic") -> None:
+def run(
+    policy: str,
+    *,
+    commit_every: float = 0.5,
+    protocol: str = "classic",
+    metrics: str | None = None,
+    log: str = "text",
+) -> None:
     """Fill the views, exactly once, until stopped (Ctrl-C or SIGTERM drains). Start more of them to share the work.
 
     Parameters
@@ -68,28 +79,65 @@ def run(policy: str, *, commit_every: float = 0.5, protocol: str = "classic") ->
         Seconds between commits: larger ones hide better which records belong together.
     protocol
         The group protocol: classic, or consumer (KIP-848).
+    metrics
+        An address, `:9100` or `0.0.0.0:9100`, for /metrics (Prometheus), /livez and /readyz.
+    log
+        text, or json: one object per line on standard error, never a value.
     """
-    import signal
-    from types import FrameType
-
-    from shoal.core.errors import UsageError
+    from shoal.cli.clients import until_asked
+    from shoal.core.errors import ShoalError, UsageError
     from shoal.core.keys import KeyRing
     from shoal.policy.load import load
+    from shoal.runtime.kafka.counters import Counters
+    from shoal.runtime.kafka.journal import Journal
     from shoal.runtime.kafka.worker import Worker
 
     if protocol not in ("classic", "consumer"):
         raise UsageError(f"expected classic or consumer, found {protocol!r}", where="--protocol")
-    asked: list[int] = []
+    if log not in ("text", "json"):
+        raise UsageError(f"expected text or json, found {log!r}", where="--log")
+    loaded, asked = load(policy), until_asked()
+    counters = Counters.of(list(loaded.views))
+    journal = Journal(dataset=loaded.dataset) if log == "json" else None
+    page = _page(metrics, counters)
+    worker = Worker(
+        loaded,
+        KeyRing.load(),
+        commit_every=commit_every,
+        protocol=protocol,  # type: ignore[arg-type]
+        counters=counters,
+        say=journal.say if journal else say,
+    )
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        asked.append(number)
+    def stop() -> bool:
+        if journal:
+            journal.turn(counters)
+        return asked()
 
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
-    worker = Worker(load(policy), KeyRing.load(), commit_every=commit_every, protocol=protocol)  # type: ignore[arg-type]
-    say("serving; Ctrl-C drains and stops")
-    counters = worker.run(lambda: bool(asked))
-    say(f"read {counters.read:,}, dead letters {counters.dead:,}, commits {counters.commits:,}")
+    (journal.say if journal else say)("serving; Ctrl-C drains and stops")
+    try:
+        worker.run(stop)
+    except ShoalError as error:
+        if journal:
+            journal.failed(error)
+        raise
+    finally:
+        if page is not None:
+            page.close()
+    if journal:
+        journal.counted("stopped", counters)
+    else:
+        say(f"read {counters.read:,}, dead letters {counters.dead:,}, commits {counters.commits:,}")
+
+
+def _page(address: str | None, counters: Counters) -> Page | None:
+    if address is None:
+        return None
+    from shoal.runtime.kafka.metrics import Page
+
+    page = Page(address, counters)
+    say(f"metrics and health on port {page.port}")
+    return page
 
 
 @app.command

@@ -1,0 +1,158 @@
+"""Metrics, health and logs of a worker, read from counters; no broker needed."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import json
+import re
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from shoal.connect.kafka import KafkaError
+from shoal.core.errors import OutputError, UsageError
+from shoal.runtime.kafka.counters import BOUNDS, Counters
+from shoal.runtime.kafka.journal import Journal
+from shoal.runtime.kafka.metrics import STUCK, Health, Page, address_of
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Waiting:
+    """A view of one partition, as the counters see it."""
+
+    def __init__(self, withheld: int, held: int, smallest: int | None, oldest: int | None) -> None:
+        self.withheld, self.held, self.smallest, self.oldest = withheld, held, smallest, oldest
+
+
+@pytest.fixture
+def counters() -> Counters:
+    made = Counters.of(["ward", "research"])
+    made.read, made.dead, made.lag, made.restoring = 100, 3, {0: 7, 1: 0}, False
+    made.written |= {"ward": 97, "research": 60}
+    made.stand("research", [Waiting(20, 5, 4, 1_000), Waiting(10, 2, None, None)])
+    for seconds in (0.004, 0.02, 0.02, 30.0):
+        made.committed(seconds)
+    return made
+
+
+def get(page: Page, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{page.port}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+@pytest.fixture
+def page(counters: Counters):
+    made = Page(":0", counters)
+    yield made
+    made.close()
+
+
+def samples(page: Page) -> dict[tuple[str, str], float]:
+    _, text = get(page, "/metrics")
+    return {
+        (s.name, ",".join(s.labels.values())): s.value
+        for family in text_string_to_metric_families(text)
+        for s in family.samples
+    }
+
+
+def test_every_figure_is_there_and_right(page):
+    found = samples(page)
+    assert found["shoal_records_read_total", ""] == 100
+    assert found["shoal_dead_letters_total", ""] == 3
+    assert found["shoal_records_written_total", "ward"] == 97
+    assert found["shoal_records_withheld_total", "research"] == 30
+    assert found["shoal_withheld_share", "research"] == pytest.approx(30 / 90)
+    assert found["shoal_smallest_group", "research"] == 4
+    assert ("shoal_smallest_group", "ward") not in found  # a view without promises has no groups
+    assert found["shoal_oldest_held_seconds", "research"] > 1e9
+    assert found["shoal_oldest_held_seconds", "ward"] == 0
+    assert found["shoal_records_held", "research"] == 7
+    assert found["shoal_lag_records", "0"] == 7
+    assert found["shoal_ready", ""] == 1
+
+
+def test_commit_latency_is_a_histogram(page):
+    found = samples(page)
+    assert found["shoal_commit_seconds_bucket", "0.01"] == 1
+    assert found["shoal_commit_seconds_bucket", "0.025"] == 3
+    assert found["shoal_commit_seconds_bucket", str(BOUNDS[-1])] == 3
+    assert found["shoal_commit_seconds_bucket", "+Inf"] == found["shoal_commit_seconds_count", ""] == 4
+    assert found["shoal_commit_seconds_sum", ""] == pytest.approx(30.044)
+
+
+def test_what_no_longer_waits_is_no_longer_shown(counters, page):
+    counters.stand("research", [Waiting(20, 0, 3, None)])
+    found = samples(page)
+    assert found["shoal_oldest_held_seconds", "research"] == 0
+    assert found["shoal_smallest_group", "research"] == 3
+
+
+def test_ready_only_after_the_restore_and_live_only_while_the_loop_turns(counters, page):
+    assert get(page, "/readyz") == (200, "ok\n")
+    counters.restoring = True
+    assert get(page, "/readyz")[0] == 503
+    assert get(page, "/livez")[0] == 200
+    assert get(page, "/people")[0] == 404
+    now = [1000.0]
+    health = Health(counters, lambda: now[0])
+    counters.restoring, counters.beat = False, 1000.0
+    assert health.ready
+    now[0] += STUCK + 1
+    assert not health.live
+    assert not health.ready
+    counters.restoring = True  # a long restore is work, not death
+    assert health.live
+
+
+def test_a_bad_address_is_told():
+    for text in ("9100", "host:port", ":99999"):
+        with pytest.raises(UsageError, match="host:port"):
+            address_of(text)
+    first = Page(":0", Counters())
+    with pytest.raises(OutputError, match="cannot listen"):
+        Page(f":{first.port}", Counters())
+    first.close()
+
+
+def test_logs_are_json_and_quote_nobody(counters):
+    out = io.StringIO()
+    journal = Journal(out, every=0, dataset="patients")
+    journal.turn(counters)
+    journal.failed(KafkaError("the topic 'patients' is not there"))
+    journal.failed(ValueError("F. Ott is not a number"))
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [(entry["level"], entry["event"]) for entry in lines] == [
+        ("info", "serving"),
+        ("error", "failed"),
+        ("error", "failed"),
+    ]
+    assert all(entry["dataset"] == "patients" for entry in lines)
+    assert lines[0]["lag"] == 7
+    assert "Ott" not in out.getvalue()
+
+
+def test_the_dashboard_names_only_metrics_that_exist(page):
+    spec = importlib.util.spec_from_file_location("grafana", ROOT / "scripts" / "grafana.py")
+    assert spec is not None
+    assert spec.loader is not None
+    grafana = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(grafana)
+    assert grafana.TARGET.read_text() == grafana.text(), "run scripts/grafana.py"
+    there = {name for name, _ in samples(page)}
+    named = re.findall(
+        r"shoal_[a-z_]+", " ".join(t["expr"] for p in grafana.dashboard()["panels"] for t in p.get("targets", []))
+    )
+    assert len(named) > 10
+    assert set(named) <= there
+    privacy = {"shoal_smallest_group", "shoal_withheld_share", "shoal_oldest_held_seconds"}
+    assert privacy <= set(named)
