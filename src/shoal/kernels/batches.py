@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare, kernel
+from shoal.kernels.held import count_arrival, horizon_of, refresh, when_due
 from shoal.kernels.plan import FAR, NOBODY, NONE, ZERO, join_rest, link, measure, new_plan, rows_of, search
 from shoal.kernels.promises import DISTINCT, T_EQUAL, count_values, holds, judge_counts
 from shoal.kernels.published import HELD, WITHHELD, cheapest, release_again, release_group, retire
-from shoal.kernels.stream_boxes import box_of, covers
+from shoal.kernels.recent import cheapen, remember, saved
+from shoal.kernels.stream_boxes import box_of
 from shoal.kernels.window import widen, widen_more, width, window_of
 
 
@@ -31,23 +33,40 @@ class Knobs(NamedTuple):
     candidates: int  # times k: how many companions are looked at
 
 
-class Recent(NamedTuple):
-    """The latest tuples, with the price each would pay now."""
+@kernel
+def plan_windows(
+    tuples, prints, rules, work, published, released, counts, recent, knobs, table, seq, clock, finish
+):  # fmt: skip
+    """Cut the tuples into windows, each ending where its oldest tuple is due; plan and release them one by one.
 
-    number: np.ndarray  # float64[W, q]
-    scaled: np.ndarray  # float64[W, q]
-    node: np.ndarray  # int64[W, q, L]
-    price: np.ndarray  # float32[W]
-    count: np.ndarray  # int64[1]: how many tuples ever entered
-    ceiling: np.ndarray  # float32[1]: the most a price counts, follows the usual loss of a group
+    ``seq`` counts the tuples decided on. O(m² x columns) per window of m at worst.
+    """
+    start = ZERO
+    n = clock.event.shape[0]
+    last = clock.number.shape[0] - 1
+    while start < n:
+        at = when_due(clock, start)
+        if at > last and not finish:
+            break
+        at = min(at, last)
+        stop = n if finish and at == last else np.searchsorted(clock.event, clock.number[at], side="right")
+        for row in range(start, stop):
+            count_arrival(rules, counts, row)
+        refresh(rules, counts)
+        seq[0] += stop - start
+        horizon = horizon_of(clock, at, seq[0])
+        slots, groups, plan = plan_window(tuples, rules, work, published, horizon, recent, knobs, start, stop, table)
+        released.count[2] = clock.number[at]
+        release_plan(
+            tuples, prints, rules, work, published, horizon, recent, knobs, start, slots, groups, plan, released
+        )
+        released.count[1] += 1
+        start = stop
 
 
 @kernel
 def plan_window(tuples, rules, work, published, horizon, recent, knobs, start, stop, table):
-    """Plan tuples ``start`` to ``stop``: the slot of the box each might reuse, how many groups, and the groups.
-
-    O(m² x columns) at worst.
-    """
+    """Plan tuples ``start`` to ``stop``: the slot of the box each might reuse, how many groups, and the groups."""
     m = stop - start
     price = np.full(m, NONE, np.float32)
     slots = np.full(m, -1, np.int64)
@@ -58,27 +77,16 @@ def plan_window(tuples, rules, work, published, horizon, recent, knobs, start, s
             if slots[i] >= 0:
                 price[i] = published.loss[slots[i]]
     if knobs.future > 0:
-        _remember(tuples, recent, start, price)
+        remember(
+            tuples.tree, tuples.number, tuples.node, start, price,
+            recent.number, recent.node, recent.price, recent.count, recent.ceiling,
+        )  # fmt: skip
     window = window_of(tuples, start, stop, table)
     plan = new_plan(m, m // rules.k + 1, tuples.tree.shape[0])
     groups = _form(tuples, window, price, start, rules, work, knobs, recent, plan)
     join_rest(window, price, start, rules, work, groups, plan)
     search(window, price, start, rules, work, knobs.passes, groups, plan)
     return slots, groups, plan
-
-
-@kernel
-def _remember(tuples, recent, start, price):
-    ceiling = recent.ceiling[0]
-    for i in range(price.shape[0]):
-        at = recent.count[0] % recent.price.shape[0]
-        for j in range(tuples.tree.shape[0]):
-            recent.number[at, j] = tuples.number[start + i, j]
-            recent.scaled[at, j] = tuples.scaled[start + i, j]
-            for level in range(tuples.node.shape[2]):
-                recent.node[at, j, level] = tuples.node[start + i, j, level]
-        recent.price[at] = min(price[i], ceiling)
-        recent.count[0] += 1
 
 
 @kernel
@@ -120,6 +128,7 @@ def _form(tuples, window, price, base, rules, work, knobs, recent, plan):
     tried = np.zeros(m, np.bool_)
     ends = np.zeros((2, q), np.float32)
     scratch = np.zeros((2, size.max()), np.float32)
+    picked = np.empty(recent.price.shape[0] + 1, np.int64)
     left = ZERO
     stale = True
     groups = ZERO
@@ -163,7 +172,7 @@ def _form(tuples, window, price, base, rules, work, knobs, recent, plan):
             loss += width(kind, table, steps, j, ends[0, j], ends[1, j])
         loss *= np.float32(count)
         if price[seed] < NONE and knobs.future > 0 and gain <= loss:
-            gain += np.float32(knobs.future) * _saved(tuples, recent, plan.rows, count)
+            gain += np.float32(knobs.future) * _saved(tuples, recent, plan.rows, count, picked)
         if price[seed] >= NONE or gain > loss:
             for z in range(count):
                 link(plan.label, plan.first, plan.after, plan.before, plan.size, groups, plan.rows[z] - base)
@@ -178,7 +187,7 @@ def _form(tuples, window, price, base, rules, work, knobs, recent, plan):
     return groups
 
 
-@kernel
+@bare
 def _free(x, label, free, columns):
     """Side by side, the tuples that are in no group."""
     left = ZERO
@@ -267,7 +276,7 @@ def _grow(x, kind, size, table, steps, seed, base, rules, work, few, who, near, 
                 widen_more(kind, size, table, steps, j, c, d, a, b, few[j], near, found, scratch[0], scratch[1])
 
 
-@kernel
+@bare
 def _stamp(person, stamp, seen, picked, count):
     stamp[0] += 1
     if person.shape[0]:
@@ -303,21 +312,18 @@ def broken(rules, picked, count, people, work):
 
 
 @kernel
-def _saved(tuples, recent, picked, count):
+def _saved(tuples, recent, rows, count, picked):
     """What recent tuples would have saved with the box of these members, on average."""
     q = tuples.tree.shape[0]
-    low = np.empty((1, q))
-    high = np.empty((1, q))
-    level = np.empty((1, q), np.int8)
-    node = np.empty((1, q), np.int64)
-    loss = np.float32(box_of(tuples, picked, ZERO, count, low[0], high[0], level[0], node[0]))
+    low = np.empty(q)
+    high = np.empty(q)
+    level = np.empty(q, np.int8)
+    node = np.empty(q, np.int64)
+    loss = np.float32(box_of(tuples, rows, ZERO, count, low, high, level, node))
     known = min(recent.count[0], recent.price.shape[0])
-    number, scaled, path = recent.number, recent.scaled, recent.node
-    saved = np.float32(0)
-    for z in range(known):
-        if recent.price[z] > loss and covers(tuples.tree, number, scaled, path, z, low, high, level, node, ZERO):
-            saved += recent.price[z] - loss
-    return saved / np.float32(max(1, known))
+    return saved(
+        tuples.tree, recent.number, recent.node, recent.price, known, loss, low, high, level, node, picked
+    )  # fmt: skip
 
 
 @kernel
@@ -326,6 +332,7 @@ def release_plan(tuples, prints, rules, work, published, horizon, recent, knobs,
     m = plan.label.shape[0]
     orphans = np.empty(m, np.int64)
     where = np.empty(m, np.int64)
+    picked = np.empty(recent.price.shape[0] + 1, np.int64)
     alone = ZERO
     for i in range(m):
         if plan.label[i] < 0:
@@ -348,7 +355,11 @@ def release_plan(tuples, prints, rules, work, published, horizon, recent, knobs,
             loss = np.float32(released.loss[b])
             recent.ceiling[0] += (loss * np.float32(4) - recent.ceiling[0]) * np.float32(0.02)
             if knobs.future > 0:
-                _cheapen(tuples, recent, released, b, loss)
+                cheapen(
+                    tuples.tree, recent.number, recent.node, recent.price,
+                    min(recent.count[0], recent.price.shape[0]), loss,
+                    released.low[b], released.high[b], released.level[b], released.node[b], picked,
+                )  # fmt: skip
         else:
             for z in range(count):
                 orphans[alone] = plan.rows[z]
@@ -372,13 +383,3 @@ def _adopt(orphans, alone, base, rules, work, groups, plan):
                 link(plan.label, plan.first, plan.after, plan.before, plan.size, g, orphans[z] - base)
             return ZERO
     return alone
-
-
-@kernel
-def _cheapen(tuples, recent, released, b, loss):
-    """A new box may be cheaper for recent tuples."""
-    number, scaled, path = recent.number, recent.scaled, recent.node
-    low, high, level, node = released.low, released.high, released.level, released.node
-    for z in range(min(recent.count[0], recent.price.shape[0])):
-        if recent.price[z] > loss and covers(tuples.tree, number, scaled, path, z, low, high, level, node, b):
-            recent.price[z] = loss

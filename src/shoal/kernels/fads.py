@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from shoal.kernels.castle import count_arrival, horizon_of, is_due, refresh
 from shoal.kernels.compile import kernel
+from shoal.kernels.held import count_arrival, horizon_of, is_due, refresh
 from shoal.kernels.promises import holds
 from shoal.kernels.published import HELD, WITHHELD, ZERO, cheapest, release_again, release_group, retire
 from shoal.kernels.stream_boxes import box_of, pair_cost

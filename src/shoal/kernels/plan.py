@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare, kernel
 from shoal.kernels.promises import holds
 from shoal.kernels.window import widen, width
 
@@ -44,7 +44,7 @@ def new_plan(m, groups, q):
     )
 
 
-@kernel
+@bare
 def link(label, first, after, before, size, group, i):
     """Put a tuple into a group."""
     label[i] = group
@@ -56,7 +56,7 @@ def link(label, first, after, before, size, group, i):
     size[group] += 1
 
 
-@kernel
+@bare
 def _unlink(label, first, after, before, size, i):
     group = label[i]
     if before[i] >= 0:
@@ -69,7 +69,7 @@ def _unlink(label, first, after, before, size, i):
     size[group] -= 1
 
 
-@kernel
+@bare
 def measure(x, kind, table, steps, first, after, edge, loss, group):
     """The loss of a group's box and its outermost values. O(members x columns)."""
     total = np.float32(0)
@@ -100,7 +100,7 @@ def measure(x, kind, table, steps, first, after, edge, loss, group):
     loss[group] = total
 
 
-@kernel
+@bare
 def swapped(x, kind, table, steps, edge, group, out, come):
     """The loss of a group's box without member ``out`` and with tuple ``come`` (-1: nobody). O(columns)."""
     total = np.float32(0)
@@ -121,7 +121,7 @@ def swapped(x, kind, table, steps, edge, group, out, come):
     return total
 
 
-@kernel
+@bare
 def rows_of(first, after, rows, group, base, out, come):
     """The rows of a group without ``out`` and with ``come``, into ``rows``; how many."""
     count = ZERO
@@ -174,6 +174,7 @@ def search(window, price, base, rules, work, passes, groups, plan):
     size, edge, loss, rows = plan.size, plan.edge, plan.loss, plan.rows
     gain = np.zeros(x.shape[1], np.float32)
     scratch = np.zeros(codes.max(), np.float32)
+    likely = np.zeros(x.shape[1] + 1, np.int64)
     choice = np.zeros(2, np.int64)
     saving = np.zeros(1, np.float32)
     easy = rules.kind.shape[0] == 0 and not _repeats(rules, base, x.shape[1], work)
@@ -187,8 +188,10 @@ def search(window, price, base, rules, work, passes, groups, plan):
                 if without < loss[g]:
                     rest = without * np.float32(size[g] - 1) - loss[g] * np.float32(size[g])
                     _move(x, kind, table, steps, edge, size, loss, price, groups, rules.k, g, i, rest, choice, saving)
-                    _without(x, kind, codes, table, steps, edge, g, i, gain, scratch)
-                    _swap(x, kind, table, steps, label, edge, size, loss, price, g, i, gain, choice, saving)
+                    count = _without(x, kind, codes, table, steps, edge, loss, g, i, gain, scratch, likely)
+                    _swap(
+                        x, kind, table, steps, label, edge, size, loss, price, g, i, gain, likely, count, choice, saving
+                    )
                     if choice[0] != STAY and (easy or _fine(first, after, rows, rules, work, base, g, i, choice)):
                         _make(label, first, after, before, size, g, i, choice)
                         measure(x, kind, table, steps, first, after, edge, loss, g)
@@ -213,7 +216,7 @@ def _repeats(rules, base, m, work):
     return False
 
 
-@kernel
+@bare
 def _move(x, kind, table, steps, edge, size, loss, price, groups, k, g, i, rest, choice, saving):
     """The best place for member i outside its group; what that saves goes to ``saving``."""
     best = LEAST
@@ -233,9 +236,12 @@ def _move(x, kind, table, steps, edge, size, loss, price, groups, k, g, i, rest,
     saving[0] = best
 
 
-@kernel
-def _without(x, kind, codes, table, steps, edge, g, i, gain, scratch):
-    """``gain[y]``: the loss of group g with tuple y in place of member i. O(m x columns)."""
+@bare
+def _without(x, kind, codes, table, steps, edge, loss, g, i, gain, scratch, likely):
+    """``gain[y]``: the loss of group g with tuple y in place of member i; those below its loss go to ``likely``.
+
+    O(m x columns), many at a time.
+    """
     m = gain.shape[0]
     for y in range(m):
         gain[y] = 0
@@ -244,17 +250,21 @@ def _without(x, kind, codes, table, steps, edge, g, i, gain, scratch):
         low = edge[g, j, 1] if value == edge[g, j, 0] else edge[g, j, 0]
         high = edge[g, j, 2] if value == edge[g, j, 3] else edge[g, j, 3]
         widen(kind, codes, table, steps, j, low, high, x[j], gain, m, scratch)
+    count = np.int64(0)
+    for y in range(m):
+        likely[count] = y
+        count += gain[y] < loss[g]
+    return count
 
 
-@kernel
-def _swap(x, kind, table, steps, label, edge, size, loss, price, g, i, gain, choice, saving):
+@bare
+def _swap(x, kind, table, steps, label, edge, size, loss, price, g, i, gain, likely, count, choice, saving):
     """The tuple that had better stand in member i's place, if that saves more than moving it."""
     best = saving[0]
     members = np.float32(size[g])
     old = loss[g] * members
-    for y in range(gain.shape[0]):
-        if gain[y] >= loss[g]:
-            continue
+    for p in range(count):
+        y = likely[p]
         h = label[y]
         if h == g:
             continue
@@ -283,7 +293,7 @@ def _fine(first, after, rows, rules, work, base, g, i, choice):
     return holds(rules, rows, ZERO, count, work)
 
 
-@kernel
+@bare
 def _make(label, first, after, before, size, g, i, choice):
     _unlink(label, first, after, before, size, i)
     other = choice[1]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare, kernel
 from shoal.kernels.promises import DISTINCT, holds, judge_counts, people_in
 from shoal.kernels.stream_boxes import HULL, MISSING, box_of, covers
 
@@ -41,7 +41,7 @@ class Published(NamedTuple):
     kth: np.ndarray  # int64[R]: the use by the k-th latest person
     cells: np.ndarray  # uint64[q, CELLS + 1, R / 64]; the last cell is for missing numbers
     branches: np.ndarray  # uint64[q, L, CELLS, R / 64]
-    words: np.ndarray  # int64[1]: how many words of a bitset are in use
+    words: np.ndarray  # int64[2]: how many words of a bitset are in use; below which slot every slot is in use
     named: np.ndarray  # int64[R]: its number in ``Released``, -1 if it was not released with since the last push
 
 
@@ -132,7 +132,7 @@ def release_again(tuples, prints, rules, work, published, horizon, released, row
     return done
 
 
-@kernel
+@bare
 def _copy_box(published, slot, released, b):
     for j in range(published.low.shape[1]):
         released.low[b, j] = published.low[slot, j]
@@ -142,7 +142,7 @@ def _copy_box(published, slot, released, b):
     released.loss[b] = published.loss[slot]
 
 
-@kernel
+@bare
 def _crowd(person, stamp, slot, since):
     crowd = 0
     for e in range(person.shape[1]):
@@ -178,7 +178,7 @@ def _diverse(rules, work, published, since, slot, row):
     return True
 
 
-@kernel
+@bare
 def _use(person, stamp, last, slot, who, now):
     """Note who got a box now; the person longest ago gives way. O(K)."""
     at = 0
@@ -193,7 +193,7 @@ def _use(person, stamp, last, slot, who, now):
     last[slot] = now
 
 
-@kernel
+@bare
 def _use_values(rules, published, slot, row, who):
     for e in range(published.person.shape[1]):
         if published.person[slot, e] == who:
@@ -206,7 +206,7 @@ def _use_values(rules, published, slot, row, who):
                 published.tally[slot, s, rules.value[s, row]] += 1
 
 
-@kernel
+@bare
 def _rank(stamp, kth, k, slot):
     """Remember when the k-th latest person got the box: with it the box dies."""
     most = stamp.shape[1]
@@ -230,7 +230,7 @@ def _rank(stamp, kth, k, slot):
 
 @kernel
 def _keep(tuples, prints, rules, published, horizon, released, b, members, count):
-    slot = _free_slot(published.alive, published.last)
+    slot = _free_slot(published.alive, published.last, published.words)
     if published.alive[slot]:
         forget(tuples, published, slot)
     for j in range(published.low.shape[1]):
@@ -260,7 +260,7 @@ def _keep(tuples, prints, rules, published, horizon, released, b, members, count
     _mark(tuples, published, slot, True)
 
 
-@kernel
+@bare
 def _is_new(rules, published, slot, row):
     """Whether a tuple brings a sensitive value that nobody remembered with the box has."""
     for s in range(rules.kind.shape[0]):
@@ -274,26 +274,30 @@ def _is_new(rules, published, slot, row):
     return False
 
 
-@kernel
-def _free_slot(alive, last):
+@bare
+def _free_slot(alive, last, words):
     """A slot without a box, else that of the box used longest ago."""
+    for z in range(words[1], alive.shape[0]):
+        if not alive[z]:
+            words[1] = z + 1
+            return z
+    words[1] = alive.shape[0]
     slot = 0
     for z in range(alive.shape[0]):
-        if not alive[z]:
-            return z
         if last[z] < last[slot]:
             slot = z
     return slot
 
 
-@kernel
+@bare
 def forget(tuples, published, slot):
     """Take a box out of use."""
     published.alive[slot] = False
+    published.words[1] = min(published.words[1], slot)
     _mark(tuples, published, slot, False)
 
 
-@kernel
+@bare
 def retire(tuples, published, since):
     """Forget every box whose k-th latest person got it at ``since`` or before."""
     for slot in range(min(published.words[0] * 64, published.alive.shape[0])):
@@ -301,12 +305,12 @@ def retire(tuples, published, since):
             forget(tuples, published, slot)
 
 
-@kernel
+@bare
 def _cell(value, least, width):
     return min(CELLS - 1, max(0, int((value - least) / width * (CELLS - 0.01))))
 
 
-@kernel
+@bare
 def _mark(tuples, published, slot, on):
     word = slot // 64
     bit = _ONE << np.uint64(slot % 64)
@@ -333,7 +337,7 @@ def _mark(tuples, published, slot, on):
                 published.cells[j, c, word] &= ~bit
 
 
-@kernel
+@bare
 def reindex(tuples, published):
     """The bitsets of all boxes anew, after a snapshot was read."""
     for slot in range(published.alive.shape[0]):

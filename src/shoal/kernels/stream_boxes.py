@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare
 
 HULL, MISSING, ROOT = 0, 1, 2  # levels of a column of numbers: an interval, only missing values, everything
 
@@ -28,7 +28,7 @@ class Tuples(NamedTuple):
     width: np.ndarray  # float64[q]
 
 
-@kernel
+@bare
 def spread_paths(nodes, costs, at, weight, j, node, cost):
     """Write into column j of ``node`` and ``cost`` the path of each tuple, row ``at`` of the paths known."""
     for i in range(at.shape[0]):
@@ -37,7 +37,7 @@ def spread_paths(nodes, costs, at, weight, j, node, cost):
             cost[i, j, level] = costs[at[i], level] * weight
 
 
-@kernel
+@bare
 def box_of(tuples, members, start, stop, low, high, level, node):
     """The box of ``members[start:stop]``, into the last four arguments; its loss, 0 to 1. O(members x columns)."""
     loss = 0.0
@@ -81,7 +81,7 @@ def box_of(tuples, members, start, stop, low, high, level, node):
     return loss
 
 
-@kernel
+@bare
 def covers(tree, number, scaled, path, row, low, high, level, node, box):
     """Whether box number ``box`` contains tuple number ``row``. O(columns)."""
     for j in range(tree.shape[0]):
@@ -97,7 +97,7 @@ def covers(tree, number, scaled, path, row, low, high, level, node, box):
     return True
 
 
-@kernel
+@bare
 def pair_cost(tree, weight, scaled, path, cost, a, b):
     """The loss of the smallest box around two tuples: how far apart they are. O(columns x levels)."""
     total = 0.0

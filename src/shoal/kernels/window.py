@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare, kernel
 from shoal.kernels.fingerprint import distinct
 
 TABLE = 128  # most distinct values of a column that get a table of all pairs
@@ -86,7 +86,7 @@ def _code(tuples, j, start, stop, x, rows):
     return count
 
 
-@kernel
+@bare
 def _tabulate(node, cost, j, rows, size, table):
     for a in range(size):
         table[a, a] = 0.0
@@ -97,7 +97,7 @@ def _tabulate(node, cost, j, rows, size, table):
             table[a, b] = cost[rows[a], j, level]
 
 
-@kernel
+@bare
 def _step(node, cost, depth, j, rows, size, steps):
     levels = steps.shape[1] // 2
     for level in range(depth):
@@ -109,7 +109,7 @@ def _step(node, cost, depth, j, rows, size, steps):
             steps[c, levels + level] = cost[rows[c], j, level]
 
 
-@kernel
+@bare
 def width(kind, table, steps, j, low, high):
     """The loss of one cell of column j from ``low`` to ``high``, weighted."""
     if kind[j] == NUMBER:
@@ -124,7 +124,7 @@ def width(kind, table, steps, j, low, high):
     return steps[j, a, steps.shape[2] // 2 + level]
 
 
-@kernel
+@bare
 def runs(kind, size, table, steps, j, low, high, into):
     """``into[v]``: loss of the run of codes that spans low, high and v. O(codes)."""
     a = int(low)
@@ -155,7 +155,7 @@ def runs(kind, size, table, steps, j, low, high, into):
         into[v] = steps[j, a, levels + level]
 
 
-@kernel
+@bare
 def widen(kind, size, table, steps, j, low, high, column, into, count, scratch):
     """Add to ``into[c]`` the loss of column j from low to high once ``column[c]`` is in, for every c. O(count)."""
     if kind[j] == NUMBER:
@@ -164,20 +164,21 @@ def widen(kind, size, table, steps, j, low, high, column, into, count, scratch):
     else:
         runs(kind, size, table, steps, j, low, high, scratch)
         for c in range(count):
-            into[c] += scratch[int(column[c])]
+            into[c] += scratch[np.uint32(np.int32(column[c]))]  # unsigned: nobody asks whether it is below zero
 
 
-@kernel
+@bare
 def widen_more(kind, size, table, steps, j, low, high, low0, high0, column, into, count, scratch, scratch0):
     """The same, less what it was for low0 to high0."""
     if kind[j] == NUMBER:
         for c in range(count):
             v = column[c]
             into[c] += (max(high, v) - min(low, v)) - (max(high0, v) - min(low0, v))
-    else:
+    elif width(kind, table, steps, j, low, high) != width(kind, table, steps, j, low0, high0):
+        # equal: the node is the same, and so is every node above it
         runs(kind, size, table, steps, j, low, high, scratch)
         runs(kind, size, table, steps, j, low0, high0, scratch0)
         for v in range(size[j]):
             scratch[v] -= scratch0[v]
         for c in range(count):
-            into[c] += scratch[int(column[c])]
+            into[c] += scratch[np.uint32(np.int32(column[c]))]

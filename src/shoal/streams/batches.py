@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.schema import Schema
-from shoal.kernels.batches import Knobs, Recent, plan_window, release_plan
+from shoal.kernels.batches import Knobs, plan_windows
+from shoal.kernels.recent import Recent
 from shoal.kernels.window import TABLE
 from shoal.promises.base import Promise
 from shoal.streams.base import StreamMethod
 from shoal.streams.bounds import FOREVER, Bounds, bounds_of
-from shoal.streams.holding import Events, Holding, Task
+from shoal.streams.holding import Events, Holding, Task, clock_of
 
 RECENT = 1000  # latest tuples that say which boxes will be wanted again
 
@@ -86,9 +87,8 @@ class RunningBatches(Holding):
         )
         count = RECENT if forever else 1
         self._recent = Recent(
-            np.zeros((count, q)),
-            np.zeros((count, q)),
-            np.zeros((count, q, deep), np.int64),
+            np.zeros((q, count)),
+            np.zeros((q, deep, count), np.int64),
             np.zeros(count, np.float32),
             np.zeros(1, np.int64),
             np.full(1, 0.5, np.float32),
@@ -101,37 +101,11 @@ class RunningBatches(Holding):
 
     def decide(self, task: Task, events: Events, *, finish: bool) -> None:
         """Cut the tuples into windows: each ends where its oldest tuple is due."""
-        start, n = 0, len(task.event)
-        while start < n:
-            at = self._due(task, events, start)
-            if at >= len(events.number):
-                break
-            stop = int(np.searchsorted(task.event, events.number[at], side="right"))
-            self._window(task, start, stop, int(events.number[at]), int(events.now[at]))
-            start = stop
-        if finish and start < n:
-            self._window(task, start, n, int(events.number[-1]), int(events.now[-1]))
-
-    def _due(self, task: Task, events: Events, start: int) -> int:
-        """The event at which tuple ``start`` must leave; beyond the last if it may still wait."""
-        first = int(np.searchsorted(events.number, task.event[start] + self.bounds.delay))
-        if self.bounds.delay_time:
-            arrived = int(task.arrived[start])
-            if arrived >= 0:
-                first = min(first, int(np.searchsorted(events.now, arrived + self.bounds.delay_time)))
-            # never before it arrived
-            first = max(first, int(np.searchsorted(events.number, task.event[start])))
-        return first
-
-    def _window(self, task: Task, start: int, stop: int, number: int, now: int) -> None:
-        self.seq += stop - start
-        self.sensitive.arrive(task.rules.value[:, start:stop], task.rules)
-        horizon = self.horizon(now)
-        published = self.kept.published
-        common = (task.rules, task.work, published, horizon)
-        slots, groups, plan = plan_window(task.tuples, *common, self._recent, self._knobs, start, stop, self._table)
-        task.released.count[2] = number
-        release_plan(
-            task.tuples, task.prints, *common, self._recent, self._knobs, start, slots, groups, plan, task.released
-        )
-        task.released.count[1] += 1
+        counts = self.sensitive.counts(task.rules)
+        seq = np.array([self.seq], np.int64)
+        plan_windows(
+            task.tuples, task.prints, task.rules, task.work, self.kept.published, task.released, counts,
+            self._recent, self._knobs, self._table, seq, clock_of(task, events, self.bounds), finish,
+        )  # fmt: skip
+        self.seq = int(seq[0])
+        self.sensitive.take_counts(counts)

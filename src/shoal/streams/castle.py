@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
-from shoal.kernels.castle import Clock, Gamma, castle
+from shoal.kernels.castle import Gamma, castle
 from shoal.promises.base import Promise
 from shoal.streams.base import StreamMethod
 from shoal.streams.bounds import LEAST_BOXES, Bounds, bounds_of
-from shoal.streams.holding import Events, Holding, Task
+from shoal.streams.holding import Events, Holding, Task, clock_of
 from shoal.streams.texts import Printer
 
 MOST_CLUSTERS = 10_000
@@ -123,8 +123,3 @@ class RunningCastle(Holding):
             self._gamma, task.mark, clock_of(task, events, self.bounds), finish,
         )  # fmt: skip
         self.sensitive.take_counts(counts)
-
-
-def clock_of(task: Task, events: Events, bounds: Bounds) -> Clock:
-    """Events and bounds for kernels that go event by event."""
-    return Clock(*events, task.event, task.arrived, bounds.delay, bounds.delay_time, bounds.reuse, bounds.by_time)

@@ -13,8 +13,7 @@ from shoal.kernels.fads import fads
 from shoal.promises.base import Promise
 from shoal.streams.base import StreamMethod
 from shoal.streams.bounds import Bounds, bounds_of
-from shoal.streams.castle import clock_of
-from shoal.streams.holding import Events, Holding, Task
+from shoal.streams.holding import Events, Holding, Task, clock_of
 
 
 class Fads(StreamMethod, frozen=True, tag="fads"):

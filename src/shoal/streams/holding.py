@@ -18,8 +18,9 @@ from shoal.core.errors import InputError, UsageError
 from shoal.core.events import duration
 from shoal.core.schema import Schema
 from shoal.kernels import clock as clocks
+from shoal.kernels.held import Clock
 from shoal.kernels.promises import Rules, Work, workspace
-from shoal.kernels.published import HELD, WITHHELD, Horizon, Released
+from shoal.kernels.published import HELD, WITHHELD, Released
 from shoal.kernels.stream_boxes import Tuples
 from shoal.promises.base import Promise
 from shoal.streams.base import Batch, Outcomes, Reason, Running
@@ -164,7 +165,8 @@ class Holding(Running):
 
     def figures(self) -> Mapping[str, Any]:
         """See :class:`Running`."""
-        return self._tally.figures(self.held, int(self._kept.published.alive.sum()) if self._kept else 0)
+        found = self._tally.figures(self.held, int(self._kept.published.alive.sum()) if self._kept else 0)
+        return {**found, "oldest_event": int(self._columns["event"].min()) if self.held else None}
 
     def snapshot(self) -> bytes:
         """See :class:`Running`. Sealed with the key, because held records are kept whole."""
@@ -183,11 +185,6 @@ class Holding(Running):
             [values.state for values in self.sensitive.values],
         )
         return seal(content, self.method, self._key)
-
-    def horizon(self, now: int) -> Horizon:
-        """How old a published box may be; ``now`` is the clock."""
-        at = max(0, int(now)) if self.bounds.by_time else self.seq
-        return Horizon(self.bounds.reuse > 0, at, at - self.bounds.reuse)
 
     def _accept(self, batch: Batch) -> None:
         if batch.first < self._next:
@@ -288,6 +285,11 @@ class Holding(Running):
             self._frames = [frame_of(content.held)]
             self._coded = self.coder.code(self._frames[0])
             self._codes, _ = self.sensitive.code(self._frames[0])
+
+
+def clock_of(task: Task, events: Events, bounds: Bounds) -> Clock:
+    """Events and bounds for kernels."""
+    return Clock(*events, task.event, task.arrived, bounds.delay, bounds.delay_time, bounds.reuse, bounds.by_time)
 
 
 def _clock(schema: Schema) -> Ints:

@@ -43,7 +43,7 @@ class KeptBoxes:
             np.zeros(count, np.int64),
             np.zeros((q, CELLS + 1, words), np.uint64),
             np.zeros((q, deep, CELLS, words), np.uint64),
-            np.zeros(1, np.int64),
+            np.zeros(2, np.int64),
             np.full(count, -1, np.int64),
         )
 

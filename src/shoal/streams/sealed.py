@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import InputError, UsageError
 
-VERSION = 1
+VERSION = 2
 
 
 class Array(msgspec.Struct, frozen=True):

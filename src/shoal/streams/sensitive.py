@@ -13,7 +13,7 @@ from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.levels import Levels
 from shoal.core.schema import Schema
-from shoal.kernels.promises import DISTINCT, T_EQUAL, Rules
+from shoal.kernels.promises import DISTINCT, Rules
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
@@ -145,17 +145,6 @@ class Sensitive:
             codes[s], wrong = values.code(frame[values.column])
             reason = np.where(reason == 0, wrong, reason)
         return codes, reason
-
-    def arrive(self, codes: NDArray[np.int32], rules: Rules) -> None:
-        """Count values that arrived; the running distribution is what t-closeness is judged against."""
-        for s, values in enumerate(self.values):
-            if values.kind < T_EQUAL:
-                continue
-            if len(values.counts) < values.size:
-                values.counts = np.pad(values.counts, (0, values.size - len(values.counts)))
-            values.counts += np.bincount(codes[s], minlength=len(values.counts))
-            total = values.counts.sum()
-            rules.overall[s, : values.size] = values.counts[: values.size] / max(1, total)
 
     def counts(self, rules: Rules) -> NDArray[np.float64]:
         """How often each value arrived so far [promises, values]: kernels that go event by event count on."""
