@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent))  # `stage`, what these tests share
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -38,3 +39,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
         yield running.start()
     finally:
         running.stop()
+
+
+@pytest.fixture
+def stage(cluster: object, tmp_path: Path) -> Iterator[Callable[..., object]]:
+    """Makes stages: a policy over a fresh source topic each, gone afterwards."""
+    from stage import Stage
+
+    made: list[Stage] = []
+
+    def make(policy: str, partitions: int = 2, **configs: str) -> Stage:
+        made.append(Stage(cluster, tmp_path, policy, partitions, **configs))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()

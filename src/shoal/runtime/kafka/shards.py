@@ -32,6 +32,7 @@ from shoal.runtime.kafka.state import (
 QUIET = 1.0  # seconds without a record after which the clock is moved on
 EVERY = 100_000  # records between two snapshots, at most
 TICKS = 1000  # ticks between two snapshots, at most
+SAMPLE = 500  # records to warm up with
 OFTEN = 60.0  # seconds between two snapshots, at most, while records come
 
 
@@ -49,7 +50,8 @@ class Shard:
     since: int = -1  # where in the changelog the newest snapshot begins
     behind: int = 0  # records since the newest snapshot
     dirty: bool = False
-    moved: float = field(default_factory=time.monotonic)  # when the last record or tick came
+    ended: bool = False  # whether all input there is was read
+    moved: float = field(default_factory=time.monotonic)  # when the last record or tick came, or the end was reached
     saved: float = field(default_factory=time.monotonic)
 
     def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
@@ -60,8 +62,12 @@ class Shard:
         out = self.work.push([r for r in new if r.value is not None])
         self.next = new[-1].offset + 1
         self.behind += len(new)
-        self.dirty, self.moved = True, time.monotonic()
+        self.dirty, self.ended, self.moved = True, False, time.monotonic()
         return out
+
+    def reach_end(self) -> None:
+        """All input there is was read: from now on it is quiet."""
+        self.ended, self.moved = True, time.monotonic()
 
     def due(self) -> Tick | None:
         """The tick to log now, if records wait for the clock and none came for a while.
@@ -70,7 +76,7 @@ class Shard:
         clock moves nothing.
         """
         clock, quiet = self.work.clock, time.monotonic() - self.moved
-        if clock is None or quiet < QUIET:
+        if clock is None or not self.ended or quiet < QUIET:
             return None
         return Tick(self.ticks + 1, self.next, clock + int(quiet * 1_000_000))
 
@@ -136,6 +142,18 @@ class Restorer:
             late = [said.ticks[n] for n in sorted(said.ticks) if n > shard.ticks]
             out[role] = [o for tick in late for o in shard.tick(tick)]
         return shards, out
+
+    def warm(self, views: Mapping[str, Disguise]) -> None:
+        """Let the views try a few records and forget them: what is compiled at first use is compiled before we join."""
+        if not views:
+            return
+        with Reader(self._properties, self._topic, 0) as reader:
+            low, high = reader.ends()
+            few = [record_of(m, self._decode) for m in reader.read(low, min(high, low + SAMPLE))]
+        for role, disguise in views.items():
+            work = stateful.start(self._policy, role, 0, self._keys, disguise, None)
+            work.push([r for r in few if r.value is not None])
+            stateful.start(self._policy, role, 0, self._keys, disguise, work.snapshot())
 
     def _back(self, role: str, view: str, partition: int, disguise: Disguise, said: Found, start: int) -> Shard:
         def fresh(snapshot: bytes | None) -> Shard:

@@ -103,6 +103,7 @@ class Worker:
             if self._lost:
                 raise LostError("the partitions were taken away", where="kafka")
             self._take([m for m in messages if self._usable(m)])
+            self._see_ends(messages)
             full = max(map(len, self._pending.values()), default=0) >= MOST
             if full or time.monotonic() - last >= self._commit_every:
                 self._commit()
@@ -111,9 +112,16 @@ class Worker:
 
     def _usable(self, message: Any) -> bool:
         error = message.error()
-        if error is not None and (error.fatal() or not error.retriable()):
+        if error is not None and error.name() != "_PARTITION_EOF" and (error.fatal() or not error.retriable()):
             raise told(error, "reading the source")
         return error is None
+
+    def _see_ends(self, messages: list[Any]) -> None:
+        """After the records that came with it: which partitions have nothing more to read."""
+        for message in messages:
+            if message.error() is not None and message.error().name() == "_PARTITION_EOF":
+                for shard in self._shards.get(message.partition(), []):
+                    shard.reach_end()
 
     def _take(self, messages: list[Any]) -> None:
         """Mask a batch and hold it for the commit, where the records of all batches are mixed."""
@@ -231,6 +239,7 @@ class Worker:
         for place in consumer.committed(partitions, timeout=TIMEOUT):
             if place.offset >= 0:
                 self._reached[place.partition] = place.offset
+                self._miss(consumer, place)
         views = {role: (self._targets[role], self._disguises[role]) for role in self._stateful}
         for place in partitions:
             self._shards[place.partition], late = self._restorer.restore(place.partition, views, {})
@@ -242,6 +251,14 @@ class Worker:
             consumer.assign(partitions)
         self.counters.restore_seconds = time.monotonic() - began
         self.counters.restoring = False
+
+    def _miss(self, consumer: Any, place: Any) -> None:
+        """Say so if the source has forgotten records that nobody read."""
+        low, _ = consumer.get_watermark_offsets(self._kafka.TopicPartition(self._topic, place.partition), TIMEOUT)
+        if low > place.offset:
+            self.counters.lost += low - place.offset
+            gone = f"partition {place.partition}: the source has forgotten {low - place.offset:,} records unread"
+            self._say(f"{gone} (retention); no view will have them")
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         if not self._lost:
@@ -263,6 +280,7 @@ class Worker:
             "group.id": self._source.get("group", f"shoal-{self._topic}"),
             "group.protocol": self._protocol,
             "auto.offset.reset": "earliest",
+            "enable.partition.eof": bool(self._stateful),
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
         }

@@ -1,0 +1,128 @@
+"""A policy over a fresh topic on a real broker, and hands to work it: send, serve, kill, read everything."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from shoal.core.keys import KeyRing
+from shoal.policy.load import load
+from shoal.runtime.kafka.counters import Counters
+from shoal.runtime.kafka.provision import Provisioner
+from shoal.runtime.kafka.worker import Worker
+
+NUMBER = itertools.count()
+SECRET = "ab" * 32
+KEYS = KeyRing({"default": {1: bytes.fromhex(SECRET)}})
+
+
+class Stage:
+    """One source topic, one policy about it (``{topic}`` in its text is filled in), applied."""
+
+    def __init__(self, cluster: Any, folder: Path, policy: str, partitions: int, **configs: str) -> None:
+        self.cluster, self.folder, self.partitions = cluster, folder, partitions
+        self.topic = f"stage{next(NUMBER)}"
+        self.admin = AdminClient(cluster.login())
+        for future in self.admin.create_topics([NewTopic(self.topic, partitions, -1, config=configs)]).values():
+            future.result(30)
+        (folder / "admin.properties").write_text("".join(f"{k}={v}\n" for k, v in cluster.login().items()))
+        self.file = folder / f"{self.topic}.yaml"
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.write_policy(policy)
+        self.apply()
+
+    def write_policy(self, text: str) -> None:
+        self.file.write_text(text.replace("{topic}", self.topic))
+
+    def apply(self, **how: bool) -> None:
+        service = Provisioner(load(self.file))
+        service.apply(service.plan(), **how)
+
+    def close(self) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        Provisioner(load(self.file)).destroy()
+
+    def send(self, records: Iterable[tuple[Any, ...]], topic: str | None = None) -> None:
+        """(value, key) or (value, key, partition)."""
+        writer = Producer({**self.cluster.login(), "linger.ms": 5})
+        for number, (value, key, *place) in enumerate(records):
+            while True:
+                try:
+                    writer.produce(topic or self.topic, value, key, *place)
+                    break
+                except BufferError:
+                    writer.poll(0.1)
+            if number % 5000 == 0:
+                writer.poll(0)
+        assert writer.flush(60) == 0
+
+    def drain(self, topic: str, isolation: str = "read_committed") -> list[Any]:
+        """Everything a topic holds; by default what was committed."""
+        settings = {"group.id": "test", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0}
+        reader = Consumer({**self.cluster.login(), **settings, "isolation.level": isolation})
+        partitions = len(self.admin.list_topics(topic, timeout=30).topics[topic].partitions)
+        reader.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
+        out: list[Any] = []
+        ended: set[int] = set()
+        end = time.monotonic() + 120
+        while len(ended) < partitions and time.monotonic() < end:
+            for message in reader.consume(10_000, 0.5):
+                if message.error() is None:
+                    out.append(message)
+                else:
+                    ended.add(message.partition())
+        reader.close()
+        assert len(ended) == partitions
+        return out
+
+    def worker(self, **how: Any) -> Worker:
+        return Worker(load(self.file), KEYS, **{"commit_every": 0.2, **how})
+
+    def serve(self, reads: int, seconds: float = 120, **how: Any) -> Counters:
+        """One worker in this process, until it has read so many records."""
+        worker = self.worker(**how)
+        end = time.monotonic() + seconds
+        worker.run(lambda: worker.counters.read >= reads or time.monotonic() > end)
+        assert worker.counters.read >= reads
+        return worker.counters
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """One worker as a process of its own."""
+        command = [sys.executable, "-m", "shoal", "serve", "run", str(self.file), "--commit-every", "0.2", *words]
+        with (self.folder / f"worker{len(self.processes)}.log").open("wb") as log:
+            process = subprocess.Popen(command, env={**os.environ, "SHOAL_KEY": SECRET}, stderr=log)
+        self.processes.append(process)
+        return process
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        alive = [p for p in self.processes if p.poll() is None]
+        for process in alive:
+            process.send_signal(how)
+        for process in alive:
+            process.wait(90)
+
+    def committed(self) -> int:
+        """How many offsets of the source the group has behind it."""
+        reader = Consumer({**self.cluster.login(), "group.id": f"shoal-{self.topic}", "log_level": 0})
+        places = reader.committed([TopicPartition(self.topic, p) for p in range(self.partitions)], timeout=30)
+        reader.close()
+        return sum(max(0, p.offset) for p in places)
+
+    def until(self, done: Callable[[], bool], seconds: float = 120) -> None:
+        end = time.monotonic() + seconds
+        while not done():
+            assert time.monotonic() < end, "it did not happen in time"
+            time.sleep(0.2)

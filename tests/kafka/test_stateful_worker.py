@@ -1,0 +1,191 @@
+"""Views with promises and window masks on a real broker: as one uninterrupted run per partition, whatever happens."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter, defaultdict
+
+import msgspec
+import pytest
+from stage import KEYS
+
+from shoal.policy.load import load
+from shoal.runtime.kafka import shards, stateful
+from shoal.runtime.kafka.output import Disguise, Record
+
+pytestmark = pytest.mark.system
+
+POLICY = """
+dataset: visits
+source: {use: kafka, topic: {topic}, properties: admin.properties}
+columns:
+  time: {role: time}
+  number: {role: plain, type: int}
+  client: {role: subject, type: str}
+  age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 100}}
+  domain: {role: quasi, type: str, hierarchy: {use: path, depth: 2}}
+  diag: {role: sensitive, type: str}
+views:
+  market:
+    show: [number, domain]
+    promises: [{use: z-anonymity, z: 5, window: 60s}]
+    method: z-anonymity
+  research:
+    show: [number, age, domain, diag]
+    promises: [{use: k-anonymity, k: 4}, {use: l-diversity, l: 2, column: diag}]
+    method: {use: batches, delay: 100, delay_time: 30s, reuse: 500}
+  pulse:
+    show: [number, age, diag]
+    masks: {age: {use: aggregate, function: mean, window: {use: tumbling, size: 10s}, k: 2}}
+  ward:
+    show: [number, diag]
+"""
+
+
+def visits(count: int, seed: int = 1, start: int = 0) -> list[tuple[bytes, bytes, int]]:
+    chance = random.Random(seed)
+    out = []
+    for number in range(start, start + count):
+        person = int(chance.paretovariate(0.5)) % 400
+        value = {
+            "time": 1_000 + number / 20,
+            "number": number,
+            "client": f"person{person}",
+            "age": person % 90,
+            "domain": f"d{person % 4}.s{chance.randrange(5)}",
+            "diag": chance.choice(["E10", "E11", "E12"]),
+        }
+        out.append((msgspec.json.encode(value), b"k%d" % person, person % 2))
+    return out
+
+
+def uninterrupted(stage, role: str, sent) -> list[bytes]:
+    """What one run over each partition publishes."""
+    policy = load(stage.file)
+    out = []
+    for partition in range(2):
+        disguise = Disguise(policy.views[role], stage.topic, 2, KEYS)
+        view = stateful.start(policy, role, partition, KEYS, disguise, None)
+        mine = [v for v, _, p in sent if p == partition]
+        records = [Record(partition, at, None, value, 0) for at, value in enumerate(mine)]
+        out += [o.value for o in view.push(records)[0]]
+    return out
+
+
+def values(stage, role: str, isolation: str = "read_committed") -> list[bytes]:
+    return [m.value() for m in stage.drain(f"{stage.topic}.{role}", isolation)]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_worker_that_stops_and_starts_publishes_one_run(stage, protocol, monkeypatch):
+    monkeypatch.setattr(shards, "EVERY", 700)  # snapshots fall at other places than stops
+    here = stage(POLICY)
+    sent = visits(6000)
+    for a, b in [(0, 1000), (1000, 2500), (2500, 6000)]:
+        here.send(sent[a:b])
+        here.serve(b - a, protocol=protocol)
+    for role in ("market", "research", "pulse"):
+        assert Counter(values(here, role)) == Counter(uninterrupted(here, role, sent)), role
+    assert sorted(msgspec.json.decode(v)["number"] for v in values(here, "ward")) == list(range(6000))
+    groups = defaultdict(set)
+    people = {n: msgspec.json.decode(v)["client"] for n, (v, _, _) in enumerate(sent)}
+    for row in map(msgspec.json.decode, values(here, "research")):
+        groups[row["age"], row["domain"]].add(people[row["number"]])
+    assert min(map(len, groups.values())) >= 4
+
+
+def test_a_killed_worker_is_continued_from_snapshot_and_log(stage, monkeypatch):
+    monkeypatch.setattr(shards, "EVERY", 100_000)  # only the first commit has a snapshot: the rest is replayed
+    here = stage(POLICY)
+    sent = visits(5000, seed=2)
+    here.send(sent[:3000])
+    worker = here.worker(batch=200)
+
+    class Stopped(Exception):
+        pass
+
+    def stop() -> bool:
+        if worker.counters.read >= 3000 and worker.counters.commits >= 2:
+            raise Stopped  # as a kill: nothing is committed on leaving
+        return False
+
+    with pytest.raises(Stopped):
+        worker.run(stop)
+    here.send(sent[3000:])
+    counters = here.serve(2000)
+    assert counters.replayed > 0
+    for role in ("market", "research", "pulse"):
+        assert Counter(values(here, role)) == Counter(uninterrupted(here, role, sent)), role
+        seen = Counter(values(here, role, "read_uncommitted"))
+        assert set(seen) == set(values(here, role))  # aborted records are the same bytes
+
+
+def test_a_quiet_source_still_releases_what_is_due(stage, monkeypatch):
+    here = stage(POLICY.replace("delay_time: 30s", "delay_time: 2s").replace("size: 10s", "size: 1s"))
+    here.send(visits(120))
+    worker = here.worker()
+    end: list[float] = []
+
+    def stop() -> bool:
+        return worker.counters.read >= 120 and not worker.counters.held["research"] and worker.counters.commits > 3
+
+    import threading
+
+    timer = threading.Timer(60, lambda: end.append(1))
+    timer.start()
+    worker.run(lambda: stop() or bool(end))
+    timer.cancel()
+    assert not end
+    released = values(here, "research")
+    assert len(released) + worker.counters.withheld["research"] == 120
+    assert released
+    changelog = here.drain(f"{here.topic}.shoal.changelog")
+    assert any(b"/tick/" in m.key() for m in changelog)
+    secrets = b"".join(m.value() or b"" for m in changelog)
+    assert b"person" not in secrets
+    assert b"E10" not in secrets
+    # a worker that comes later finds the ticks and repeats nothing
+    here.send(visits(40, start=120))
+    here.serve(40)
+    assert len(values(here, "research", "read_uncommitted")) >= len(released)
+    numbers = Counter(msgspec.json.decode(v)["number"] for v in values(here, "research"))
+    assert max(numbers.values()) == 1
+
+
+def test_input_lost_by_retention_means_withholding_not_leaking(stage, monkeypatch):
+    monkeypatch.setattr(shards, "EVERY", 10_000_000)
+    here = stage(POLICY)
+    sent = visits(6000, seed=3)
+    here.send(sent[:2000])
+    worker = here.worker(batch=100)
+
+    class Stopped(Exception):
+        pass
+
+    def stop() -> bool:
+        if worker.counters.read >= 2000 and worker.counters.commits >= 3:
+            raise Stopped
+        return False
+
+    with pytest.raises(Stopped):
+        worker.run(stop)
+    from confluent_kafka import TopicPartition
+
+    here.send(sent[2000:])
+    before = here.committed()
+    # the source forgets what the snapshot would need, and more than was read
+    gone = [TopicPartition(here.topic, p, 1500) for p in range(2)]
+    for future in here.admin.delete_records(gone).values():
+        future.result(30)
+    said: list[str] = []
+    counters = here.serve(1, say=said.append)
+    assert counters.fresh >= 2
+    assert counters.lost == 3000 - before
+    assert any("retention" in text for text in said)
+    people = {n: msgspec.json.decode(v)["client"] for n, (v, _, _) in enumerate(sent)}
+    rows = [msgspec.json.decode(v) for v in values(here, "research")]
+    groups = defaultdict(set)
+    for row in rows:
+        groups[row["age"], row["domain"]].add(people[row["number"]])
+    assert min(map(len, groups.values())) >= 4
+    assert max(Counter(row["number"] for row in rows).values()) == 1
