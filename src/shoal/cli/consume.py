@@ -61,11 +61,14 @@ def consume(
 
     from shoal.cli.clients import client, until_asked
     from shoal.policy.load import load
+    from shoal.runtime.kafka.registry import codec_of
     from shoal.runtime.kafka.watch import Watch
 
     loaded = load(policy)
+    codec = codec_of(loaded)
     login = client(properties, None) if properties else _as_user(loaded, role, user)
-    watch = Watch(loaded, role, login, judge=_judge(loaded, role), sent=sent, every=every)
+    decode = codec.decode_view if codec is not None else None
+    watch = Watch(loaded, role, login, judge=_judge(loaded, role), decode=decode, sent=sent, every=every)
     if output is None or output == "-":
         import sys
 
@@ -74,6 +77,8 @@ def consume(
     else:
         with Path(output).open("wb") as out:
             seen = watch.run(stop=until_asked(), limit=limit, to_end=end, write=out.write)
+    if codec is not None:
+        codec.close()
     (say if output == "-" else answer)(as_json(seen) if json else _text(role, seen))
     return 0 if seen.kept else 1
 

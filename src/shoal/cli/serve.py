@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from shoal.cli.terminal import Json, answer, as_json, say
 
 if TYPE_CHECKING:
+    from shoal.policy.document import Policy
+    from shoal.runtime.kafka.control import Word
     from shoal.runtime.kafka.counters import Counters
     from shoal.runtime.kafka.metrics import Page
 
@@ -53,10 +55,16 @@ def apply(policy: str, *, only: str | None = None, allow_wider: Flag = False) ->
     """
     from shoal.policy.load import load
     from shoal.runtime.kafka.provision import Provisioner
+    from shoal.runtime.kafka.registry import codec_of
 
-    service = Provisioner(load(policy), only=only)
+    loaded = load(policy)
+    codec = codec_of(loaded)
+    service = Provisioner(loaded, only=only)
     found = service.plan()
     service.apply(found, allow_wider=allow_wider)
+    if codec is not None:
+        codec.register()
+        codec.close()
     say(str(found))
 
 
@@ -90,7 +98,10 @@ def run(
     from shoal.policy.load import load
     from shoal.runtime.kafka.counters import Counters
     from shoal.runtime.kafka.journal import Journal
+    from shoal.runtime.kafka.registry import codec_of
+    from shoal.runtime.kafka.service import Service
     from shoal.runtime.kafka.worker import Worker
+    from shoal.runtime.warm import warm
 
     if protocol not in ("classic", "consumer"):
         raise UsageError(f"expected classic or consumer, found {protocol!r}", where="--protocol")
@@ -100,30 +111,36 @@ def run(
     counters = Counters.of(list(loaded.views))
     journal = Journal(dataset=loaded.dataset) if log == "json" else None
     page = _page(metrics, counters)
-    worker = Worker(
-        loaded,
-        KeyRing.load(),
-        commit_every=commit_every,
-        protocol=protocol,  # type: ignore[arg-type]
-        counters=counters,
-        say=journal.say if journal else say,
-    )
+    told = journal.say if journal else say
+    codecs: list[Any] = []
+
+    def make(latest: Policy) -> Worker:
+        codec = codec_of(latest)
+        if codec is not None:
+            codec.register()
+            codecs.append(codec)
+        options: dict[str, Any] = {"commit_every": commit_every, "protocol": protocol, "codec": codec}
+        return Worker(latest, KeyRing.load(), counters=counters, say=told, **options)
+
+    for view in loaded.views.values():
+        warm(view)
 
     def stop() -> bool:
         if journal:
             journal.turn(counters)
         return asked()
 
-    (journal.say if journal else say)("serving; Ctrl-C drains and stops")
+    told("Ctrl-C drains and stops")
     try:
-        worker.run(stop)
+        Service(policy, make, say=told).run(stop)
     except ShoalError as error:
         if journal:
             journal.failed(error)
         raise
     finally:
-        if page is not None:
-            page.close()
+        for part in (page, *codecs):
+            if part is not None:
+                part.close()
     if journal:
         journal.counted("stopped", counters)
     else:
@@ -138,6 +155,60 @@ def _page(address: str | None, counters: Counters) -> Page | None:
     page = Page(address, counters)
     say(f"metrics and health on port {page.port}")
     return page
+
+
+@app.command
+def pause(policy: str) -> None:
+    """Let all workers commit and stand still, those that start later, too; returns when none is at work.
+
+    Parameters
+    ----------
+    policy
+        A policy whose source is Kafka.
+    """
+    from shoal.runtime.kafka.control import wait_for_rest
+
+    properties, topic, group = _order(policy, "pause")
+    wait_for_rest(properties, group)
+    say(f"the workers of {topic} stand still")
+
+
+@app.command
+def resume(policy: str) -> None:
+    """Let paused workers go on where they stopped.
+
+    Parameters
+    ----------
+    policy
+        A policy whose source is Kafka.
+    """
+    _order(policy, "resume")
+
+
+@app.command
+def reload(policy: str) -> None:
+    """Let all workers commit and read their policy file anew.
+
+    Parameters
+    ----------
+    policy
+        A policy whose source is Kafka.
+    """
+    _order(policy, "reload")
+
+
+def _order(policy: str, word: Word) -> tuple[dict[str, Any], str, str]:
+    from pathlib import Path
+
+    from shoal.connect.kafka import client_properties, source_of
+    from shoal.policy.load import load
+    from shoal.runtime.kafka.control import send
+
+    loaded = load(policy)
+    source = source_of(loaded.source, loaded.path)
+    properties, topic = client_properties(source, Path(policy).parent), str(source["topic"])
+    send(properties, topic, word)
+    return properties, topic, str(source.get("group", f"shoal-{topic}"))
 
 
 @app.command

@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from shoal.core.errors import InputError, PolicyError, ShoalError, UsageError
+from shoal.core.errors import InputError, PolicyError, UsageError
 
-KEYS = ("use", "topic", "brokers", "properties", "format", "group", "worker")
+KEYS = ("use", "topic", "brokers", "properties", "format", "registry", "descriptor", "message", "group", "worker")
 
 
 class KafkaError(InputError):
-    """The cluster cannot be reached, refuses us, or lacks something."""
+    """The cluster cannot be reached, refuses us, or lacks something; ``name`` is the client's word for it."""
+
+    name = ""
 
 
 def source_of(source: Mapping[str, Any], where: str) -> Mapping[str, Any]:
@@ -90,7 +92,7 @@ def library() -> Any:
     return confluent_kafka
 
 
-def told(error: Any, doing: str) -> ShoalError:
+def told(error: Any, doing: str) -> KafkaError:
     """A client's error as ours: what we were doing, its name, and what to do about the common ones."""
     name = error.name() if hasattr(error, "name") else type(error).__name__
     hints = {
@@ -104,4 +106,6 @@ def told(error: Any, doing: str) -> ShoalError:
         "UNKNOWN_TOPIC_OR_PART": "does the topic exist?",
         "_UNKNOWN_TOPIC": "does the topic exist?",
     }
-    return KafkaError(f"{doing}: {name}", where="kafka", hint=hints.get(name))
+    made = KafkaError(f"{doing}: {name}", where="kafka", hint=hints.get(name))
+    made.name = name
+    return made

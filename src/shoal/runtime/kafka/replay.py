@@ -20,6 +20,7 @@ from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.policy.records import RecordViews
 from shoal.policy.views import RoleView
+from shoal.runtime.kafka.registry import codec_of
 
 TIMEOUT = 30.0
 
@@ -53,6 +54,7 @@ class Replay:
         self._properties = client_properties(source, folder, log_level=0)
         self._topic = str(source["topic"])
         self._dead = f"{self._topic}.shoal.dead"
+        self._codec = codec_of(policy)
         views = [RoleView.of(policy, role) for role in policy.views]
         self._views = RecordViews([v for v in views if not v.windows], keys)
 
@@ -82,6 +84,8 @@ class Replay:
         finally:
             consumer.close()
             source.close()
+            if self._codec is not None:
+                self._codec.close()
 
     def _pointers(self, consumer: Any) -> tuple[list[Pointer], Mapping[int, int]]:
         """What stands in the dead-letter topic behind the last replay."""
@@ -136,7 +140,13 @@ class Replay:
         raise KafkaError("the source does not answer", where=self._topic)
 
     def _fits(self, value: bytes | None) -> bool:
-        return value is not None and not self._views.many([value]).refused
+        if value is None:
+            return False
+        try:
+            record = self._codec.decode(value) if self._codec is not None else value
+        except InputError:
+            return False
+        return not self._views.many([record]).refused
 
     def _queue(self, consumer: Any, positions: Mapping[int, int], ready: list[Any], still: list[Pointer]) -> None:
         name = f"shoal-{self._topic}-replay-{uuid.uuid4().hex}"

@@ -18,7 +18,7 @@ import polars as pl
 
 from shoal.connect.kafka import library, told
 from shoal.core.cells import SUPPRESSED
-from shoal.core.errors import PolicyError
+from shoal.core.errors import InputError, PolicyError
 from shoal.core.groups import Finding
 from shoal.policy.document import Policy
 from shoal.policy.paths import EACH, steps
@@ -51,7 +51,7 @@ class Watched(msgspec.Struct):
 
 
 class Watch:
-    """Reads the view of one role. ``judge`` gets the released columns and gives findings."""
+    """Reads the view of one role. ``judge`` gets the released columns and gives findings; ``decode`` makes JSON."""
 
     def __init__(
         self,
@@ -60,11 +60,13 @@ class Watch:
         properties: Mapping[str, Any],
         *,
         judge: Judge | None = None,
+        decode: Callable[[str, bytes], bytes] | None = None,
         sent: str | None = None,
         most: int = 2_000_000,
         every: float = 5.0,
     ) -> None:
         self._kafka = library()
+        self._role, self._decode = role, decode
         view = policy.view(role)
         self._view = RoleView.of(policy, role)
         self._topic = layout(policy, 1).views[role]
@@ -155,8 +157,8 @@ class Watch:
             self.seen.tombstones += 1
             return
         try:
-            record = msgspec.json.decode(value)
-        except msgspec.DecodeError:
+            record = msgspec.json.decode(value if self._decode is None else self._decode(self._role, value))
+        except (msgspec.DecodeError, InputError):
             self.seen.unreadable += 1
             return
         self.seen.foreign += self._shows_too_much(record)
