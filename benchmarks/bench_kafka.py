@@ -1,0 +1,419 @@
+"""Role views on a real broker: one worker beside the same client passing bytes on, and beside Kafka's own tools.
+
+CPU seconds are this process's (all threads of the client library included); the broker shares the machine and is not
+counted. ``python -m benchmarks.bench_kafka``; SHOAL_BENCH_RECORDS changes the 200,000 records.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks import table
+from shoal.core.keys import KeyRing
+from shoal.datasets.hospital import hospital
+from shoal.datasets.streams import stream
+from shoal.policy.load import load
+from shoal.runtime.kafka.provision import Provisioner
+from shoal.runtime.kafka.send import lines
+from shoal.runtime.kafka.worker import Worker
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORDS = int(os.environ.get("SHOAL_BENCH_RECORDS", "200000"))
+SECRET = "ab" * 32
+KEYS = KeyRing({"default": {1: bytes.fromhex(SECRET)}})
+COMMIT = 0.5
+
+COLUMNS = """
+dataset: patients
+source: {use: kafka, topic: TOPIC, properties: admin.properties}
+columns:
+  pid: {role: subject, type: int}
+  name: {role: identifier, type: str}
+  zip: {role: quasi, type: str}
+  sex: {role: quasi, type: str}
+  age: {role: quasi, type: int}
+  ins_co: {role: quasi, type: str}
+  ins_no: {role: identifier, type: str}
+  diag: {role: sensitive, type: str}
+  gluc: {role: plain, type: float}
+  hba1c: {role: plain, type: float}
+  med: {role: plain, type: str}
+  sent: {role: plain, type: int}
+views:
+"""
+VIEW = """
+  ROLE:
+    show: everything
+    masks:
+      name: suppress
+      zip: {use: blur, first: 2}
+      age: {use: bucket, width: 10}
+      ins_no: suppress
+      med: {use: substitute, value: "yes"}
+"""
+VISITS = """
+dataset: visits
+source: {use: kafka, topic: TOPIC, properties: admin.properties}
+columns:
+  time: {role: time, unit: s}
+  subject: {role: subject, type: str}
+  value: {role: quasi, type: str, hierarchy: path}
+views:
+  market:
+    show: [time, subject, value]
+    masks: {subject: pseudonym}
+    promises: [{use: z-anonymity, z: 20, window: 1h}]
+    method: z-anonymity
+"""
+
+
+def broker_module() -> Any:
+    spec = importlib.util.spec_from_file_location("shoal_broker", ROOT / "scripts" / "kafka" / "broker.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules["shoal_broker"] = made
+    spec.loader.exec_module(made)
+    return made
+
+
+class Bench:
+    """A broker, a folder, and fresh topics."""
+
+    def __init__(self, cluster: Any, folder: Path) -> None:
+        self.cluster, self.folder = cluster, folder
+        self.login = cluster.login()
+        self.admin = AdminClient(self.login)
+        (folder / "admin.properties").write_text("".join(f"{k}={v}\n" for k, v in self.login.items()))
+
+    def topic(self, partitions: int = 1) -> str:
+        name = f"bench{uuid.uuid4().hex[:8]}"
+        for future in self.admin.create_topics([NewTopic(name, partitions, 1)]).values():
+            future.result(30)
+        return name
+
+    def fill(self, topic: str, records: list[bytes], partitions: int = 1) -> None:
+        writer = Producer({**self.login, "linger.ms": 20, "queue.buffering.max.messages": 1_000_000})
+        for at, record in enumerate(records):
+            writer.produce(topic, record, partition=at % partitions)
+            if at % 10_000 == 0:
+                writer.poll(0)
+        assert writer.flush(120) == 0
+
+    def policy(self, text: str, topic: str) -> Path:
+        file = self.folder / f"{topic}.yaml"
+        file.write_text(text.replace("TOPIC", topic))
+        service = Provisioner(load(file))
+        service.apply(service.plan())
+        return file
+
+
+def patients(count: int) -> list[bytes]:
+    frame = hospital(count, seed=1)
+    return [line[:-1] + b',"sent":0}' for line in lines(frame)]
+
+
+def timed(work: Callable[[], None]) -> tuple[float, float]:
+    wall, used = time.perf_counter(), time.process_time()
+    work()
+    return time.process_time() - used, time.perf_counter() - wall
+
+
+def pass_through(bench: Bench, topic: str, count: int) -> None:
+    """Peer (a): the same client, consuming and producing bytes untouched, offsets in the transaction."""
+    out = bench.topic()
+    settings = {"group.id": f"peer-{out}", "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    reader = Consumer({**bench.login, **settings, "isolation.level": "read_committed"})
+    writer = Producer({**bench.login, "transactional.id": out, "linger.ms": 5})
+    writer.init_transactions(30)
+    reader.subscribe([topic])
+    done, last, open_ = 0, time.monotonic(), False
+    while done < count:
+        messages = [m for m in reader.consume(1000, 0.2) if m.error() is None]
+        if messages and not open_:
+            writer.begin_transaction()
+            open_ = True
+        for message in messages:
+            while True:
+                try:
+                    writer.produce(out, message.value(), partition=0)
+                    break
+                except BufferError:
+                    writer.poll(0.1)
+        done += len(messages)
+        if open_ and (time.monotonic() - last >= COMMIT or done >= count):
+            place = TopicPartition(topic, 0, messages[-1].offset() + 1) if messages else None
+            writer.send_offsets_to_transaction([place] if place else [], reader.consumer_group_metadata(), 30)
+            writer.commit_transaction(30)
+            open_, last = False, time.monotonic()
+    reader.close()
+
+
+def serve(file: Path, count: int) -> None:
+    worker = Worker(load(file), KEYS, commit_every=COMMIT)
+    worker.run(lambda: worker.counters.read >= count)
+
+
+def throughput(bench: Bench) -> float:
+    """One worker, one and three views, five masks each, beside (a) and (b). Answers its records a second (wall)."""
+    records = patients(RECORDS)
+    source = bench.topic()
+    bench.fill(source, records)
+    best: dict[str, tuple[float, float]] = {}
+    for _ in range(2):
+        for name in ("untouched", "1 view", "3 views"):
+            if name == "untouched":
+                found = timed(lambda: pass_through(bench, source, RECORDS))
+            else:
+                roles = int(name[0])
+                topic = bench.topic()
+                bench.fill(topic, records)
+                views = "".join(VIEW.replace("ROLE", f"role{n}") for n in range(roles))
+                file = bench.policy(COLUMNS + views, topic)
+                found = timed(lambda file=file: serve(file, RECORDS))  # type: ignore[misc]
+            best[name] = min(best.get(name, found), found)
+    base = best["untouched"]
+    rows = [
+        [name, 1e6 * used / RECORDS, RECORDS / used, RECORDS / wall, base[0] / used, base[1] / wall]
+        for name, (used, wall) in best.items()
+    ]
+    table(
+        f"One worker, five masks per view, {RECORDS:,} records; ratio to the same client passing bytes on (goal 0.5)",
+        ["", "CPU µs/record", "records/CPU s", "records/s", "ratio of CPU", "ratio of wall"],
+        rows,
+    )
+    tools(bench, len(records[0]), best)
+    return RECORDS / best["1 view"][1]
+
+
+def tools(bench: Bench, size: int, best: dict[str, tuple[float, float]]) -> None:
+    """Peer (b): Kafka's own ProducerPerformance and ConsumerPerformance on the same broker."""
+    java = ["java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", f"{ROOT}/.cache/kafka/lib/*"]
+    config = bench.folder / "java.properties"
+    jaas = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+    login = bench.login
+    config.write_text(
+        f"bootstrap.servers={login['bootstrap.servers']}\nsecurity.protocol=SASL_PLAINTEXT\n"
+        f"sasl.mechanism=SCRAM-SHA-256\nacks=all\n"
+        f'sasl.jaas.config={jaas} username="{login["sasl.username"]}" password="{login["sasl.password"]}";\n'
+    )
+    topic = bench.topic()
+    package = "org.apache.kafka.tools"
+    words = ["--topic", topic, "--num-records", str(RECORDS), "--record-size", str(size), "--throughput", "-1"]
+    made, used = child([*java, f"{package}.ProducerPerformance", *words, "--producer.config", str(config)])
+    sent = float(re.findall(r"([\d.]+) records/sec", made)[-1])
+    words = ["--bootstrap-server", login["bootstrap.servers"], "--topic", topic, "--messages", str(RECORDS)]
+    read, used_too = child([*java, f"{package}.ConsumerPerformance", *words, "--consumer.config", str(config)])
+    rate = float(read.strip().splitlines()[-1].split(",")[5])
+    ours = RECORDS / best["1 view"][1]
+    table(
+        "The same broker under Kafka's own tools (both: CPU of the whole JVM, its start included)",
+        ["", "records/s", "CPU s", "1 view / this"],
+        [
+            ["ProducerPerformance, acks=all", sent, used, ours / sent],
+            ["ConsumerPerformance", rate, used_too, ours / rate],
+            ["both in turn", 1 / (1 / sent + 1 / rate), used + used_too, ours * (1 / sent + 1 / rate)],
+        ],
+    )
+
+
+def child(words: list[str]) -> tuple[str, float]:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise RuntimeError(done.stderr[-500:])
+    return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def latency(bench: Bench, rate: float, seconds: float = 20.0) -> None:
+    """From sending to reading at half load, through the worker and straight from the source."""
+    rows = []
+    plain = bench.topic()
+    rows.append(["plain Kafka", *percentiles(bench, plain, plain, rate, seconds)])
+    topic = bench.topic()
+    file = bench.policy(COLUMNS + VIEW.replace("ROLE", "ward"), topic)
+    words = [sys.executable, "-m", "shoal", "serve", "run", str(file), "--commit-every", str(COMMIT)]
+    process = subprocess.Popen(words, env={**os.environ, "SHOAL_KEY": SECRET}, stderr=subprocess.DEVNULL)
+    try:
+        bench.fill(topic, patients(100))
+        time.sleep(8)  # until the worker has joined its group
+        rows.append(
+            [f"a view, commit every {COMMIT * 1000:.0f} ms", *percentiles(bench, topic, f"{topic}.ward", rate, seconds)]
+        )
+    finally:
+        process.terminate()
+        process.wait(60)
+    added = rows[1][4] - rows[0][4]  # type: ignore[operator]
+    rows.append([f"added (goal for p99: below {COMMIT * 1000 + 50:.0f} ms)", "", "", "", added, ""])
+    table(f"Latency in ms at {rate:,.0f} records/s", ["", "records", "p50", "p95", "p99", "max"], rows)
+
+
+def percentiles(bench: Bench, source: str, view: str, rate: float, seconds: float) -> list[float]:
+    records = [r[:-2] for r in patients(5_000)]  # without the time of sending
+    total = int(rate * seconds)
+    settings = {"group.id": f"bench-{uuid.uuid4().hex}", "isolation.level": "read_committed"}
+    reader = Consumer({**bench.login, **settings, "fetch.wait.max.ms": 20})
+    reader.assign([TopicPartition(view, 0, OFFSET_END)])
+    reader.consume(1, 2.0)
+
+    def send() -> None:
+        writer = Producer({**bench.login, "linger.ms": 5})
+        start, sent = time.monotonic(), 0
+        while sent < total:
+            due = min(total, int((time.monotonic() - start) * rate))
+            stamp = b"%d}" % (time.time_ns() // 1000)
+            for number in range(sent, due):
+                writer.produce(source, records[number % len(records)] + stamp, partition=0)
+            sent = due
+            writer.poll(0.005)
+        writer.flush(30)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    late: list[float] = []
+    end = time.monotonic() + seconds + 30
+    while len(late) < total and time.monotonic() < end:
+        messages = reader.consume(2000, 0.02)
+        now = time.time_ns() // 1000
+        late += [(now - msgspec.json.decode(m.value())["sent"]) / 1000 for m in messages if m.error() is None]
+    sender.join()
+    reader.close()
+    settled = late[len(late) // 10 :]  # the first tenth warms up
+    return [len(late), *map(float, np.percentile(settled, [50, 95, 99, 100]))]
+
+
+def visits(bench: Bench) -> None:
+    """A z-anonymity worker: events per CPU second (goal 100,000)."""
+    frame = stream("domains", RECORDS / 11_000_000, seed=2)
+    records = lines(frame)
+    rates = []
+    for _ in range(2):
+        topic = bench.topic()
+        bench.fill(topic, records)
+        file = bench.policy(VISITS, topic)
+        used, wall = timed(lambda file=file: serve(file, len(records)))  # type: ignore[misc]
+        rates.append([len(records) / used, len(records) / wall, 1e6 * used / len(records)])
+    table(
+        f"A z-anonymity worker (z=20, 1 h, generalizing), {len(records):,} events; goal 100,000 per CPU second",
+        ["", "events/CPU s", "events/s", "CPU µs/event"],
+        [[f"run {at}", *row] for at, row in enumerate(rates, 1)],
+    )
+
+
+def scaling(bench: Bench) -> None:
+    """One, two and four workers on four partitions: time until all is committed; every record once."""
+    rows: list[list[Any]] = []
+    records = patients(RECORDS)
+    for workers in (1, 2, 4):
+        topic = bench.topic(4)
+        file = bench.policy(COLUMNS + VIEW.replace("ROLE", "ward"), topic)
+        words = [sys.executable, "-m", "shoal", "serve", "run", str(file), "--commit-every", str(COMMIT)]
+        env = {**os.environ, "SHOAL_KEY": SECRET}
+        bench.fill(topic, records[:400], 4)
+        running = [subprocess.Popen(words, env=env, stderr=subprocess.DEVNULL) for _ in range(workers)]
+        try:
+            until(lambda topic=topic: reached(bench, topic) >= 400)  # type: ignore[misc]
+            time.sleep(6)  # until the group has settled
+            bench.fill(topic, records, 4)
+            start = time.perf_counter()
+            before = reached(bench, topic)
+            until(lambda topic=topic: reached(bench, topic) >= RECORDS + 400)  # type: ignore[misc]
+            wall = time.perf_counter() - start
+        finally:
+            for process in running:
+                process.terminate()
+            for process in running:
+                process.wait(60)
+        once = whole(bench, f"{topic}.ward", RECORDS + 400)
+        rows.append([workers, (RECORDS + 400 - before) / wall, once])
+    for row in rows:
+        row.append(row[1] / rows[0][1])
+    table(
+        "Workers on four partitions, two cores that the broker shares",
+        ["workers", "records/s", "every record once", "to one worker"],
+        rows,
+    )
+
+
+def reached(bench: Bench, topic: str) -> int:
+    reader = Consumer({**bench.login, "group.id": f"shoal-{topic}"})
+    places = reader.committed([TopicPartition(topic, p) for p in range(4)], timeout=30)
+    reader.close()
+    return sum(max(0, p.offset) for p in places)
+
+
+def whole(bench: Bench, topic: str, count: int) -> str:
+    settings = {"group.id": "count", "enable.partition.eof": True, "isolation.level": "read_committed"}
+    reader = Consumer({**bench.login, **settings})
+    reader.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(4)])
+    seen, ended = 0, set()
+    while len(ended) < 4:
+        for message in reader.consume(5000, 0.5):
+            if message.error() is None:
+                seen += 1
+            else:
+                ended.add(message.partition())
+    reader.close()
+    return "yes" if seen == count else f"{seen:,} of {count:,}"
+
+
+def until(done: Callable[[], bool], seconds: float = 240) -> None:
+    end = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > end:
+            raise TimeoutError("it did not happen in time")
+        time.sleep(0.1)
+
+
+def running_bench() -> Iterator[Bench]:
+    module = broker_module()
+    folder = Path(tempfile.mkdtemp(prefix="shoal-bench-"))
+    cluster = module.Cluster(folder / "broker").start()
+    try:
+        yield Bench(cluster, folder)
+    finally:
+        cluster.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    module = broker_module()
+    why = module.available()
+    if why is not None:
+        print(f"no Kafka benchmark: {why}")
+        return
+    chosen = sys.argv[1:] or ["throughput", "latency", "visits", "scaling"]
+    load_before = os.getloadavg()
+    for bench in running_bench():
+        rate = throughput(bench) if "throughput" in chosen else 40_000.0
+        if "visits" in chosen:
+            visits(bench)
+        if "latency" in chosen:
+            latency(bench, min(rate / 2, 20_000))
+        if "scaling" in chosen:
+            scaling(bench)
+    print(f"load of the machine before: {statistics.mean(load_before):.1f}, after: {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()
