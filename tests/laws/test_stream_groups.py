@@ -284,18 +284,23 @@ def test_ticks_release_a_quiet_stream_in_time(data: st.DataObject) -> None:
         }
     )
     running.tick(now)
+    waited = [0]
     for gap in gaps:
         now += gap
+        before = len(told.events)
         if gap == 5:
             told.hear(running.tick(now), number)
         else:
             arrived[number] = now
             told.hear(running.push(batch(frame[number : number + 1], number, np.array([now]))), number)
             number += 1
+        waited += [now - arrived[event] for event in told.events[before:]]
         for event, came in arrived.items():
             if now - came >= 10:
                 assert event in told.events or event in told.withheld
     assert running.held == number - len(told.events) - len(told.withheld)
+    assert running.figures()["wait_most"] == max(waited) / 1e6
+    assert running.figures()["wait_mean"] == pytest.approx(sum(waited) / 1e6 / max(1, len(told.events)))
     told.hear(running.tick(now + 10), number)
     assert running.held == 0
     assert sorted([*told.events, *told.withheld]) == list(range(number))

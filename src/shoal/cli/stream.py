@@ -10,6 +10,7 @@ from shoal.cli.terminal import File, Json, Output, as_json, say
 from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from shoal.core.keys import KeyRing
@@ -80,7 +81,8 @@ def stream(
     keys
         A key ring; without it SHOAL_KEYS and SHOAL_KEY_… say. Without any key a random one serves this run only.
     snapshot
-        A file: continue from it if it exists, and leave the state in it at the end or when asked to stop.
+        A file: continue from it if it exists, and leave the state in it at the end or when asked to stop. Beside it,
+        in FILE.ticks, stands until then when the clock moved on though no event came.
     synthetic
         A file for the operator only: one line per released event, its number, or -1 if it was invented.
     seed
@@ -161,11 +163,12 @@ def _run(
     from shoal.connect.events import Events, Sink
     from shoal.connect.files import replacing
     from shoal.core.keys import DEFAULT
-    from shoal.runtime.local import LocalRunner, figures
+    from shoal.runtime.local import QUIET, LocalRunner, figures
 
     key = ring.derive(DEFAULT, "stream") if DEFAULT in ring.keys else secrets.token_bytes(32)
     before = state.read_bytes() if state is not None and state.exists() else None
-    source, sink = Events(events, job.columns, strict=strict), Sink(output, append=before is not None)
+    source = Events(events, job.columns, strict=strict, beat=QUIET)
+    sink = Sink(output, append=before is not None)
     marks = Path(synthetic).open("a") if synthetic else None  # noqa: SIM115
     runner = LocalRunner(
         job,
@@ -175,6 +178,7 @@ def _run(
         snapshot=before,
         strict=strict,
         marks=(lambda numbers: marks.writelines(f"{n}\n" for n in numbers)) if marks else None,
+        ticks=state.with_name(state.name + ".ticks") if state is not None else None,
     )
     stop: list[int] = []
 
@@ -195,6 +199,7 @@ def _run(
     if state is not None:
         with replacing(state) as part:
             part.write_bytes(runner.snapshot())
+        runner.forget_ticks()
     live.line(end=True)
     if stop:
         say(f"stopped after event {runner.first:,}" + ("; the snapshot continues there" if state is not None else ""))
@@ -229,6 +234,18 @@ def _pseudonymous(job: StreamJob, key: bytes, write: Any) -> Any:
         write(frame.with_columns(prints))
 
     return masked
+
+
+def _delayed(found: Mapping[str, Any]) -> list[str]:
+    """What a method with delay says of itself."""
+    seconds = f", {found['wait_most']:,.1f} s" if "wait_most" in found else ""
+    return [
+        f"loss {found['loss']:.3f}",
+        f"smallest group {found['smallest_group']:,}",
+        f"delay {found['delay_mean']:,.0f} (most {found['delay_most']:,}{seconds})",
+        f"{found['held']:,} held",
+        f"{found['withheld_share']:.1%} withheld",
+    ]
 
 
 class _StoppedError(Exception):
@@ -270,6 +287,7 @@ class _Live:
             f"{counters['withheld']:,} withheld",
             *[f"{name.replace('_', ' ')}: {count:,}" for name, count in counters.items() if name.startswith("level_")],
             *([f"z {found['z']}"] if "z" in found else []),
+            *(_delayed(found) if "loss" in found else []),
             *([f"p {decision.p:.2f}{'' if decision.reached else ' (goal not reached)'}"] if decision else []),
         ]
         sys.stderr.write(("\r\x1b[K" if sys.stderr.isatty() else "") + ", ".join(words) + ("\n" if end else ""))

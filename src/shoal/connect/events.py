@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from select import select
 from typing import IO, cast
 
 import msgspec
@@ -23,14 +25,20 @@ CHUNK = 8 << 20
 
 
 class Events:
-    """A source of frames with the columns asked for. ``bad`` counts lines that could not be read."""
+    """A source of frames with the columns asked for. ``bad`` counts lines that could not be read.
 
-    def __init__(self, path: str, columns: Sequence[str], *, strict: bool = False, chunk: int = CHUNK) -> None:
+    With a ``beat``, a pipe that is quiet for so many seconds gives a frame without rows, again and again.
+    """
+
+    def __init__(
+        self, path: str, columns: Sequence[str], *, strict: bool = False, chunk: int = CHUNK, beat: float | None = None
+    ) -> None:
         self.path = path
         self.columns = list(columns)
         self.strict = strict
         self.bad = 0
         self._chunk = chunk
+        self._beat = beat
         self.waiting = False  # for the next bytes: the one moment when a stop signal may break in
         self._lines = 0
         self._schema: dict[str, pl.DataType] | None = None
@@ -45,6 +53,9 @@ class Events:
             if kind == "csv":
                 header = stream.readline()
             for lines in self._whole_lines(stream):
+                if lines is None:
+                    yield pl.DataFrame()
+                    continue
                 frame = self._csv(header + lines) if kind == "csv" else self._ndjson(lines)
                 self._lines += frame.height
                 if frame.height:
@@ -61,11 +72,14 @@ class Events:
                 "cannot be read as Parquet", where=self.path, hint=f"expected columns {', '.join(self.columns)}"
             ) from None
 
-    def _whole_lines(self, stream: IO[bytes]) -> Iterator[bytes]:
-        """What has arrived, cut behind its last line end: a quiet pipe is not kept waiting."""
+    def _whole_lines(self, stream: IO[bytes]) -> Iterator[bytes | None]:
+        """What has arrived, cut behind its last line end: a quiet pipe is not kept waiting. None: nothing came."""
         read = getattr(stream, "read1", stream.read)
         rest: list[bytes] = []
         while True:
+            if not self._ready(stream):
+                yield None
+                continue
             self.waiting = True
             try:
                 data = read(self._chunk)
@@ -83,6 +97,18 @@ class Events:
         last = b"".join(rest)
         if last.strip():
             yield last
+
+    def _ready(self, stream: IO[bytes]) -> bool:
+        """Whether something came within a beat, or nobody minds waiting."""
+        if self._beat is None or self.path != "-" or os.name != "posix":
+            return True
+        self.waiting = True
+        try:
+            return bool(select([stream.fileno()], [], [], self._beat)[0])
+        except (OSError, ValueError):
+            return True  # no pipe: reading says what is wrong, if anything is
+        finally:
+            self.waiting = False
 
     def _csv(self, text: bytes) -> pl.DataFrame:
         try:

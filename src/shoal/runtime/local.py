@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -17,11 +19,13 @@ from shoal.policy.columns import ColumnView
 from shoal.policy.document import Policy
 from shoal.policy.views import RoleView
 from shoal.promises.base import Promise
+from shoal.runtime.ticks import Tick, TickLog
 from shoal.streams import STREAM_METHODS
 from shoal.streams.base import Batch, Outcomes, Reason, Running, StreamMethod
 
 Write = Callable[[pl.DataFrame], None]
 LARGEST = 1 << 17
+QUIET = 0.25  # seconds without an event after which the clock of waiting events goes on by itself
 
 
 @dataclass
@@ -71,6 +75,7 @@ class LocalRunner:
         snapshot: bytes | None = None,
         strict: bool = False,
         marks: Callable[[Sequence[int]], None] | None = None,
+        ticks: Path | None = None,
     ) -> None:
         self.job = job
         self.first, state = _split(snapshot)
@@ -81,17 +86,49 @@ class LocalRunner:
         self._marks = marks
         self._masks: ColumnView | None = None
         self._time = next(iter(job.schema.of("time")), None)
+        self._log = TickLog(ticks, self.first) if ticks is not None else None
+        self._again = self._log.again if self._log is not None else []
+        self._moved = monotonic()
 
     def feed(self, frame: pl.DataFrame) -> None:
-        """Take events as they stand in the source."""
-        for part in frame.iter_slices(LARGEST):
-            batch = self._batch(part)
-            self.first += part.height
-            self._emit(self.method.push(batch))
+        """Take events as they stand in the source; without any, the clock of those that wait goes on."""
+        if not frame.height:
+            self._quiet()
+            return
+        while self._again and self._again[0].events <= self.first + frame.height:
+            tick = self._again.pop(0)
+            before = tick.events - self.first
+            self._take(frame[:before])
+            frame = frame[before:]
+            self._emit(self.method.tick(tick.now))
+        self._take(frame)
+        self._moved = monotonic()
 
     def tick(self, now: int) -> None:
-        """Tell the method the time, though no event came."""
+        """Tell the method the time, though no event came. The tick is written down first, if anything is."""
+        if self._log is not None:
+            self._log.write(Tick(self.first, now))
         self._emit(self.method.tick(now))
+
+    def forget_ticks(self) -> None:
+        """A snapshot was saved: what the ticks did is in it."""
+        if self._log is not None:
+            self._log.clear()
+
+    def _quiet(self) -> None:
+        """The clock goes on from where events left it: a jump of this machine's clock moves nothing."""
+        now, passed = self.method.now, monotonic() - self._moved
+        if now is None or passed < QUIET or self._again:
+            return
+        self.tick(now + int(passed * 1_000_000))
+        self._moved = monotonic()
+
+    def _take(self, frame: pl.DataFrame) -> None:
+        for part in frame.iter_slices(LARGEST):
+            if part.height:
+                batch = self._batch(part)
+                self.first += part.height
+                self._emit(self.method.push(batch))
 
     def finish(self) -> None:
         """The stream has ended: decide what is still held."""

@@ -99,6 +99,14 @@ class RunningBatches(Holding):
         """See :class:`Holding`."""
         return dict(zip(Recent._fields, self._recent, strict=True)) if self._recent is not None else {}
 
+    def waits(self, events: Events) -> bool:
+        """See :class:`Holding`. Tuples leave in the order of arrival, so the oldest says it."""
+        by_number = self.oldest("event") + self.bounds.delay > events.number[-1]
+        by_time = (
+            self.bounds.delay_time == 0 or not 0 <= self.oldest("arrived") <= events.now[-1] - self.bounds.delay_time
+        )
+        return bool(by_number and by_time)
+
     def decide(self, task: Task, events: Events, *, finish: bool) -> None:
         """Cut the tuples into windows: each ends where its oldest tuple is due."""
         counts = self.sensitive.counts(task.rules)

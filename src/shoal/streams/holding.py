@@ -77,6 +77,7 @@ class Holding(Running):
         self._people = Printer(key, "subject")
         self._order = Printer(key, "order")
         self._clock = _clock(schema)
+        self._timed = bool(schema.of("time"))
         self._kept: KeptBoxes | None = None
         self._frames: list[pl.DataFrame] = []
         self._coded = self.coder.empty()
@@ -90,6 +91,10 @@ class Holding(Running):
     def decide(self, task: Task, events: Events, *, finish: bool) -> None:
         """Release or withhold what is due after these events; everything if ``finish``."""
         raise NotImplementedError
+
+    def waits(self, events: Events) -> bool:
+        """Whether nothing can be due at these events, so that there is nothing to decide."""
+        return False
 
     def opened(self) -> None:
         """Make the method's own state; the shape of the columns is known now."""
@@ -152,6 +157,10 @@ class Holding(Running):
         """See :class:`Running`."""
         return len(self._columns["event"])
 
+    def oldest(self, column: str) -> int:
+        """Of the tuple held longest: its ``event`` number, or the clock when it ``arrived``."""
+        return int(self._columns[column][0])
+
     @property
     def now(self) -> int | None:
         """See :class:`Running`."""
@@ -165,7 +174,8 @@ class Holding(Running):
 
     def figures(self) -> Mapping[str, Any]:
         """See :class:`Running`."""
-        found = self._tally.figures(self.held, int(self._kept.published.alive.sum()) if self._kept else 0)
+        boxes = int(self._kept.published.alive.sum()) if self._kept else 0
+        found = self._tally.figures(self.held, boxes, timed=self._timed)
         return {**found, "oldest_event": int(self._columns["event"].min()) if self.held else None}
 
     def snapshot(self) -> bytes:
@@ -206,7 +216,7 @@ class Holding(Running):
 
     def _tell(self, times: Ints, prints: Ints) -> Ints:
         nows = np.zeros(len(times), np.int64)
-        if self.bounds.timed:
+        if self._timed:
             clocks.tell_all(self._clock, times, prints, np.zeros(len(times), np.int64), nows)
         return nows
 
@@ -221,19 +231,21 @@ class Holding(Running):
         started = time.process_time()
         arrived = self._columns["arrived"]
         known = events.now[events.now >= 0]
-        if self.bounds.timed and len(known):
+        if self._timed and len(known):
             arrived[arrived < 0] = known[0]  # nobody knew the time when they came: they are as old as the clock
+        if not finish and self.waits(events):
+            return Outcomes()
         rules = self.sensitive.rules(self._columns["prints"], np.ascontiguousarray(self._codes))
         self.kept.begin(rules)
         released = _nothing(self.held, len(self.coder.names), self._tally.counts["emissions"])
         task = Task(self.coder.tuples(self._coded), self._columns["prints"], rules, workspace(rules), released,
                     self._columns["event"], arrived, self._columns["mark"])  # fmt: skip
         self.decide(task, events, finish=finish)
-        outcomes = self._outcomes(task, Reason.END if finish else Reason.DUE)
+        outcomes = self._outcomes(task, events, Reason.END if finish else Reason.DUE)
         self._tally.pause = max(self._tally.pause, time.process_time() - started)
         return outcomes
 
-    def _outcomes(self, task: Task, reason: Reason) -> Outcomes:
+    def _outcomes(self, task: Task, events: Events, reason: Reason) -> Outcomes:
         released = task.released
         self._tally.counts["emissions"] = int(released.count[1])
         out, gone = np.flatnonzero(released.box >= 0), np.flatnonzero(released.box == WITHHELD)
@@ -248,6 +260,9 @@ class Holding(Running):
         data = self.coder.publish(frame[out], at, *boxes) if len(out) else None
         reasons = np.full(len(gone), reason, np.uint8)
         self._tally.released(out, task.event, released)
+        if self._timed:
+            left = events.now[np.searchsorted(events.number, released.cause[out])]
+            self._tally.waited((left - task.arrived[out])[(left >= 0) & (task.arrived[out] >= 0)])
         self._tally.withheld(reasons)
         self._keep(frame, np.flatnonzero(released.box == HELD))
         return Outcomes(data, task.event[out], task.event[gone], reasons)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from shoal.kernels.published import Released
 from shoal.streams.base import Reason
 
-COUNTS = ("events", "released", "withheld", "groups", "again", "emissions", "smallest", "delay_most")
+COUNTS = ("events", "released", "withheld", "groups", "again", "emissions", "smallest", "delay_most", "wait_most")
+SECOND = 1_000_000  # microseconds
 
 
 class Tally:
@@ -20,7 +21,7 @@ class Tally:
     def __init__(self) -> None:
         self.counts = dict.fromkeys(COUNTS, 0)
         self.reasons = np.zeros(max(Reason) + 1, np.int64)
-        self.sums = {"loss": 0.0, "delay": 0.0}
+        self.sums = {"loss": 0.0, "delay": 0.0, "wait": 0.0}
         self.pause = 0.0  # CPU seconds; of this run only, no part of a snapshot
 
     def released(self, out: NDArray[np.int64], event: NDArray[np.int64], released: Released) -> None:
@@ -38,6 +39,11 @@ class Tally:
         self.sums["loss"] += float(released.loss[box].sum())
         self.sums["delay"] += float(late.sum())
 
+    def waited(self, spans: NDArray[np.int64]) -> None:
+        """Count how long released tuples were held, in microseconds of the stream's clock."""
+        self.sums["wait"] += float(spans.sum())
+        self.counts["wait_most"] = max(self.counts["wait_most"], int(spans.max(initial=0)))
+
     def withheld(self, reasons: NDArray[np.uint8]) -> None:
         """Count withheld events by reason."""
         self.counts["withheld"] += len(reasons)
@@ -49,14 +55,16 @@ class Tally:
         shown = {name: self.counts[name] for name in ("events", "released", "withheld", "groups", "again", "emissions")}
         return {**shown, **{reason.name.lower(): int(self.reasons[reason]) for reason in Reason}}
 
-    def figures(self, held: int, boxes: int) -> Mapping[str, Any]:
-        """Loss per released tuple, the fewest people anyone hides among, delay in events, shares."""
+    def figures(self, held: int, boxes: int, *, timed: bool) -> Mapping[str, Any]:
+        """Loss per released tuple, the fewest people anyone hides among, delay in events and in seconds, shares."""
         released = max(1, self.counts["released"])
+        waits = {"wait_mean": self.sums["wait"] / released / SECOND, "wait_most": self.counts["wait_most"] / SECOND}
         return {
             "loss": self.sums["loss"] / released,
             "smallest_group": self.counts["smallest"],
             "delay_mean": self.sums["delay"] / released,
             "delay_most": self.counts["delay_most"],
+            **(waits if timed else {}),
             "withheld_share": self.counts["withheld"] / max(1, self.counts["released"] + self.counts["withheld"]),
             "again_share": self.counts["again"] / released,
             "boxes": boxes,
