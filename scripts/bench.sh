@@ -7,7 +7,7 @@ PATH="$PWD/.venv/bin:$PATH"
 export PATH
 if [ ! -f .cache/peers/.whole ]; then
   mkdir -p .cache/peers
-  python -m pip install --quiet --disable-pip-version-check microagg1d orjson psutil uv zanon==0.3.4
+  python -m pip install --quiet --disable-pip-version-check matplotlib microagg1d orjson psutil uv zanon==0.3.4
   python -m pip install --quiet --disable-pip-version-check --target .cache/peers/pycanon pycanon
   touch .cache/peers/.whole
 fi

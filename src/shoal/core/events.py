@@ -110,15 +110,23 @@ def _scaled(values: NDArray[Any], unit: Unit) -> Micros:
 
 
 def scale(unit: Unit) -> Callable[[Any], int]:
-    """The same for one time, fast: a function from a number to microseconds, -1 where unusable."""
-    factor = SECOND / PER_SECOND[unit]
-    most = LAST / factor
+    """The same for one time, fast: a function from a number to microseconds, -1 where unusable.
+
+    >>> scale("ns")(1_600_000_000_000_001_999), scale("s")(float("nan"))
+    (1600000000000001, -1)
+    """
+    per = PER_SECOND[unit]
+    factor, most, last = SECOND / per, LAST / SECOND * per, min(LAST // SECOND * per, 2**63 - 1)
 
     def one(value: Any) -> int:
-        try:
+        if isinstance(value, float):
             return int(value * factor + 0.5) if 0 <= value <= most else -1
-        except TypeError:
-            return int(micros([value], unit)[0])
+        if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+            whole = int(value)
+            if not 0 <= whole <= last:
+                return -1
+            return whole * (SECOND // per) if per <= SECOND else whole // (per // SECOND)
+        return int(micros([value], unit)[0])
 
     return one
 

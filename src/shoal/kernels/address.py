@@ -3,7 +3,11 @@
 Unpacking an array costs numba more than deciding an event. Whoever makes a handle keeps it and its arrays alive.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
@@ -20,6 +24,22 @@ def _pointer(typing, address):
     return types.voidptr(types.int64), generate
 
 
+@intrinsic
+def prefetch(typing, array, index):
+    """Ask the memory for an element that will be needed, and do not wait for it. Changes nothing."""
+
+    def generate(context, builder, signature, arguments):
+        made = context.make_array(signature.args[0])(context, builder, arguments[0])
+        byte, word = ir.PointerType(ir.IntType(8)), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        ask = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        place = builder.bitcast(builder.gep(made.data, [arguments[1]]), byte)
+        builder.call(ask, [place, word(0), word(3), word(1)])  # to read, to keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
+
+
 @kernel(inline="always")
 def words_at(address, which):
     """The int64 vector whose address and length stand as pair ``which`` of the handle at ``address``."""
@@ -27,11 +47,37 @@ def words_at(address, which):
     return carray(_pointer(handle[2 * which]), (handle[2 * which + 1],), np.int64)
 
 
+@kernel(inline="always")
+def floats_at(address, which):
+    """The same for floats."""
+    handle = carray(_pointer(address), (2 * which + 2,), np.int64)
+    return carray(_pointer(handle[2 * which]), (handle[2 * which + 1],), np.float64)
+
+
+@kernel(inline="always")
+def bytes_at(address, which):
+    """The same for bytes."""
+    handle = carray(_pointer(address), (2 * which + 2,), np.int64)
+    return carray(_pointer(handle[2 * which]), (handle[2 * which + 1],), np.uint8)
+
+
+def swift(function: Any, types_of: str) -> Callable[..., int]:
+    """A kernel of plain numbers as it is called straight away, without looking up its types at every call."""
+    made: Callable[..., int] = function.compile(types_of)
+    return made
+
+
+def address_of(array: np.ndarray) -> int:
+    """Where an array's content lies."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
 def handle_of(arrays: list[np.ndarray]) -> np.ndarray:
-    """Addresses and lengths of int64 arrays, two words each."""
+    """Addresses and lengths of arrays, two words each."""
     handle = np.zeros(2 * len(arrays), np.int64)
     for i, array in enumerate(arrays):
-        if array.dtype != np.int64 or not array.flags.c_contiguous:
-            raise TypeError("expected contiguous int64")
-        handle[2 * i], handle[2 * i + 1] = array.ctypes.data, array.size
+        if array.dtype not in (np.int64, np.float64, np.uint8) or not array.flags.c_contiguous:
+            raise TypeError("expected contiguous words, floats or bytes")
+        handle[2 * i], handle[2 * i + 1] = address_of(array), array.size
     return handle

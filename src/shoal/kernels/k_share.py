@@ -5,6 +5,8 @@ import numpy as np
 from shoal.kernels.compile import kernel
 from shoal.kernels.sliding import _COUNT, ONE, find, pair_key
 
+FEW = 32  # nodes of a person that are compared one by one
+
 
 @kernel
 def content(rows, nodes, people, chains, counts):
@@ -40,27 +42,66 @@ def _mix(word, by):
 
 
 @kernel
-def set_prints(people, chains, counts, z, top, size, first, second):
-    """A 128-bit print of the set of nodes each person would release under z: equal sets, equal prints. O(rows)."""
-    capacity = 16
-    while capacity < 2 * people.size:
-        capacity *= 2
-    seen = np.zeros(2 * capacity, np.int64)
-    first[:size] = 0
-    second[:size] = 0
+def by_person(people, size, order):
+    """The rows in the order of their people, stable. O(rows)."""
+    next_of = np.zeros(size + 1, np.int64)
     for i in range(people.size):
-        for level in range(min(top, chains.shape[1])):
-            node = chains[i, level]
+        next_of[people[i] + 1] += 1
+    for person in range(size):
+        next_of[person + 1] += next_of[person]
+    for i in range(people.size):
+        order[next_of[people[i]]] = i
+        next_of[people[i]] += 1
+
+
+@kernel
+def set_prints(people, chains, counts, z, top, first, second):
+    """A 128-bit print of the set of nodes each person would release under z: equal sets, equal prints.
+
+    Rows stand together by person. O(rows): few nodes are compared with each other, many by a table.
+    """
+    depth = min(top, chains.shape[1])
+    first[:] = 0
+    second[:] = 0
+    chosen = np.empty(FEW, np.int64)
+    seen = np.zeros(2, np.int64)
+    start = 0
+    while start < people.size:
+        person = people[start]
+        stop = start
+        while stop < people.size and people[stop] == person:
+            stop += 1
+        few = stop - start <= FEW
+        if not few:
+            words = 4
+            while words < 4 * (stop - start):
+                words *= 2
+            seen = np.zeros(words, np.int64)
+        held = 0
+        for i in range(start, stop):
+            node = np.int64(0)
+            for level in range(depth):
+                if chains[i, level] == 0:
+                    break
+                if counts[i, level] >= z:
+                    node = chains[i, level]
+                    break
             if node == 0:
-                break
-            if counts[i, level] >= z:
-                key = pair_key(node, _mix(np.int64(people[i]), np.int64(77)))
-                slot = find(seen, key)
-                if seen[slot] == 0:
-                    seen[slot] = key
-                    first[people[i]] += _mix(node, np.int64(0x5851F42D4C957F2D))
-                    second[people[i]] += _mix(node, np.int64(0x14057B7EF767814F))
-                break
+                continue
+            new = True
+            if few:
+                for j in range(held):
+                    new &= chosen[j] != node
+                chosen[held] = node
+                held += new
+            else:
+                slot = find(seen, node)
+                new = seen[slot] == 0
+                seen[slot] = node
+            if new:
+                first[person] += _mix(node, np.int64(0x5851F42D4C957F2D))
+                second[person] += _mix(node, np.int64(0x14057B7EF767814F))
+        start = stop
 
 
 @kernel

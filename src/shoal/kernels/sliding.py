@@ -39,9 +39,8 @@ from shoal.kernels.compile import bare
     TOP,
     ROWS,
     FAKED,
-    TOUCHED,
     STRIDE,
-) = range(20)
+) = range(19)
 WORDS = 20
 NEED_RING, NEED_PAIRS, NEED_NODES, NEED_HEAP, NEED_FAKES = 1, 2, 3, 4, 5
 STEPS = 4096  # how far back one late or noisy event may look: a bound on its cost, the same on every machine

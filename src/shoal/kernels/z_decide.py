@@ -2,10 +2,11 @@
 
 import numpy as np
 
-from shoal.kernels.address import words_at
+from shoal.kernels.address import floats_at, words_at
 from shoal.kernels.clock import BAD, BEHIND, FUTURE, NOW, ON_TIME, tell
 from shoal.kernels.compile import bare, kernel
 from shoal.kernels.sliding import (
+    _SPREAD,
     CEILING,
     COUNTED,
     FAKED,
@@ -45,7 +46,7 @@ from shoal.kernels.sliding import (
     show,
     wait_for,
 )
-from shoal.kernels.z_run import AHEAD, run
+from shoal.kernels.z_run import AHEAD, fetch, fetch_rows, run
 
 RARE, LATE, UNKNOWN, FULL, HELD = 1, 2, 6, 7, 9
 _WITHHELD = np.int64(15)
@@ -257,14 +258,27 @@ def decide_next(address, time, subject, row):
     clock, chains, counts = words_at(address, 6), words_at(address, 7), words_at(address, 8)
     totals, fixed = words_at(address, 9), words_at(address, 10)
     width = meta[STRIDE] - 2
+    base = U(row) * U(width)
+    for level in range(width):
+        fetch(chains[base + U(level)], subject * _SPREAD, pairs, nodes)
     need = short_of(ring, heap, pairs, nodes, meta, width, 1, 0)
     if need != 0:
         return -100 - need
     verdict = tell(clock, time, subject)
     now = clock[NOW]
     level, reason = decide_one(
-        verdict, time, now, now - fixed[0], subject, chains, U(row) * U(width), width, fixed[1],
+        verdict, time, now, now - fixed[0], subject, chains, base, width, fixed[1],
         ring, heap, pairs, nodes, wait, meta, counts, U(0),
     )  # fmt: skip
     totals[16 + level if level >= 0 else reason] += 1
+    # the next event will find these gone: until it comes there is time to fetch them
+    fetch_rows(ring, meta[HEAD], min(meta[HEAD] + 2, meta[TAIL]), U(meta[STRIDE]), pairs, nodes)
     return level if level >= 0 else -1 - reason
+
+
+@kernel
+def decide_at(address, time, subject, row):
+    """The same for a time that is a float; array 11 holds its factor and the greatest that is accepted."""
+    form = floats_at(address, 11)
+    when = np.int64(time * form[0] + 0.5) if 0.0 <= time <= form[1] else np.int64(-1)
+    return decide_next(address, when, subject, row)

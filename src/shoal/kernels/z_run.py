@@ -4,8 +4,7 @@ The same decisions as :func:`shoal.kernels.z_decide.decide_one` makes one at a t
 advance, and the totals stay in registers.
 """
 
-import numpy as np
-
+from shoal.kernels.address import prefetch
 from shoal.kernels.clock import ON_TIME
 from shoal.kernels.compile import bare
 from shoal.kernels.sliding import (
@@ -19,7 +18,6 @@ from shoal.kernels.sliding import (
     ROWS,
     STRIDE,
     TAIL,
-    TOUCHED,
     TWO,
     U,
     drop,
@@ -33,24 +31,33 @@ AHEAD = 32  # events looked ahead for
 
 
 @bare(inline="always")
-def touch(start, stop, subjects, codes, chains, width, ring, head, tail, stride, pairs, meta):
-    """Look at the table where the next events will, all at once: the memory then answers in parallel."""
-    pair_mask = U(pairs.size - 2)
-    seen = np.int64(0)
+def fetch(node, spread, pairs, nodes):
+    """Ask for the entries of a node and of its pair with a person."""
+    prefetch(pairs, (U(key_of(node, spread)) << ONE) & U(pairs.size - 2))
+    prefetch(nodes, (U(node) << ONE) & U(nodes.size - 2))
+
+
+@bare(inline="always")
+def fetch_events(start, stop, subjects, codes, chains, width, pairs, nodes):
+    """Ask for what the next events will look up, all at once: the memory then answers in parallel."""
     for i in range(start, stop):
         if codes[i] >= 0:
             base, spread = U(codes[i]) * U(width), subjects[i] * _SPREAD
             for level in range(width):
-                seen ^= pairs[(U(key_of(chains[base + U(level)], spread)) << ONE) & pair_mask]
-    ring_mask = U(ring.size) // stride - ONE
-    at, last = U(head), U(min(head + stop - start, tail))
-    while at < last:
-        base = (at & ring_mask) * stride
+                fetch(chains[base + U(level)], spread, pairs, nodes)
+
+
+@bare(inline="always")
+def fetch_rows(ring, head, last, stride, pairs, nodes):
+    """Ask for what the next rows to expire will look up."""
+    mask = U(ring.size) // stride - ONE
+    at = U(head)
+    while at < U(last):
+        base = (at & mask) * stride
         spread = ring[base + ONE] * _SPREAD
-        for level in range(width):
-            seen ^= pairs[(U(key_of(ring[base + TWO + U(level)], spread)) << ONE) & pair_mask]
+        for level in range(TWO, stride):
+            fetch(ring[base + U(level)], spread, pairs, nodes)
         at += ONE
-    meta[TOUCHED] = seen  # or the compiler would see that nobody wants to know
 
 
 @bare
@@ -64,7 +71,8 @@ def run(
     ring_mask = U(ring.size) // stride - ONE
     head, tail, pair_count, node_count = meta[HEAD], meta[TAIL], meta[PAIRS], meta[NODES]
     least, ceiling, most_rows = meta[LEAST], meta[CEILING], meta[ROWS]
-    touch(start, stop, subjects, codes, chains, width, ring, head, tail, stride, pairs, meta)
+    fetch_events(start, stop, subjects, codes, chains, width, pairs, nodes)
+    fetch_rows(ring, head, min(head + stop - start, tail), stride, pairs, nodes)
     i = start
     while i < stop and verdicts[i] == ON_TIME and codes[i] >= 0:
         while head < tail:

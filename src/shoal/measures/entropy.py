@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.kernels.k_share import group_sizes, set_prints
+from shoal.kernels.k_share import by_person, group_sizes, set_prints
 
 Ints = NDArray[np.int64]
 
@@ -47,11 +47,25 @@ def released_sets(people: NDArray[np.int32], nodes: Ints, count: int | None = No
 def group_people(
     people: NDArray[np.int32], chains: Ints, counts: NDArray[np.int32], z: int, top: int, size: int
 ) -> tuple[NDArray[np.int32], int]:
-    """Group sizes if everyone released, of each row, the most specific node that ``z`` people share. O(rows)."""
-    first, second = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    set_prints(people, chains, counts, z, top, size, first, second)
+    """Group sizes if everyone released, of each row, the most specific node that ``z`` people share. O(rows).
+
+    Who asks for many z sorts the rows by person first (:func:`sorted_by_person`).
+    """
+    if (np.diff(people) < 0).any():
+        people, chains, counts = sorted_by_person(people, chains, counts, size)
+    first, second = np.empty(size, np.int64), np.empty(size, np.int64)
+    set_prints(people, chains, counts, z, top, first, second)
     sizes = np.empty(size, np.int32)
     return sizes, int(group_sizes(first, second, sizes))
+
+
+def sorted_by_person(
+    people: NDArray[np.int32], chains: Ints, counts: NDArray[np.int32], size: int
+) -> tuple[NDArray[np.int32], Ints, NDArray[np.int32]]:
+    """The same rows, those of a person together."""
+    order = np.empty(len(people), np.int64)
+    by_person(people, size, order)
+    return people[order], chains[order], counts[order]
 
 
 def residual(after: float, before: float) -> float:

@@ -21,7 +21,7 @@ from shoal.core.hierarchy.path import Path
 from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.suppress import Suppress
 from shoal.kernels.fingerprint import path_cuts
-from shoal.streams.texts import Bytes, Printer, Prints, bytes_of, number
+from shoal.streams.texts import Bytes, Near, Printer, Prints, bytes_of, number
 
 WIDEST = 13  # levels; a longer path keeps its whole and its most general steps
 UNKNOWN, BAD = -1, -2
@@ -52,6 +52,11 @@ class Coder:
         self.longest = longest
         self._printer = Printer(key, f"column {column}")
         self._width = 1
+        self._near: Near | None = None
+        self._reverse = False
+        if isinstance(hierarchy, Path):
+            self._reverse = hierarchy.reverse
+            self._near = self._printer.near(hierarchy.separator, hierarchy.depth, hierarchy.reverse, WIDEST)
 
     def code(self, values: pl.Series) -> Coded:
         """Codes, chains and labels of a batch. O(rows), plus the hierarchy's cost per distinct value."""
@@ -82,10 +87,15 @@ class Coder:
                 return [], []
             chain = [p for p in coded.chains[0].tolist() if p]
             return chain, [coded.text(np.array([at], np.int8))[0] for at in range(len(chain))]
-        if not 0 < len(value.encode()) <= self.longest:
+        raw = value.encode()
+        if not 0 < len(raw) <= self.longest:
             return [], []
-        labels = _prefixes(self.hierarchy, value) if isinstance(self.hierarchy, Path) else [value]
-        return [self._printer.one(label) for label in labels], labels
+        if self._near is None:
+            return [self._printer.one(value)], [value]
+        cuts, prints = self._near.chain(raw)
+        if self._reverse:
+            return prints, [raw[len(raw) - cut :].decode() for cut in cuts]
+        return prints, [raw[:cut].decode() for cut in cuts]
 
     def _path(self, path: Path, codes: NDArray[np.int32], few: Bytes, texts: pl.Series) -> Coded:
         separator = np.frombuffer(path.separator.encode(), np.uint8)
@@ -149,16 +159,6 @@ class Coder:
             return [pl.Series([""] * len(values), dtype=pl.String)], known
         below = range(min(max(levels.depth - 1, 1), WIDEST))
         return [levels.labels(level).gather(levels.codes[at, level]) for level in below], known
-
-
-def _prefixes(path: Path, value: str) -> list[str]:
-    """What is left of a path, step by step; the twin of the kernel ``path_cuts``."""
-    steps = value.split(path.separator)
-    counts = list(range(min(len(steps), path.depth or len(steps)), 0, -1))
-    if len(counts) > WIDEST:
-        counts = [counts[0], *counts[1 - WIDEST :]]
-    kept = [path.separator.join(steps[-n:] if path.reverse else steps[:n]) for n in counts]
-    return [label for label in kept if label]
 
 
 def _plain(texts: pl.Series, levels: Levels8) -> pl.Series:

@@ -227,7 +227,8 @@ def _rehashed(old: Ints, words: int) -> Ints:
 
 def _entries(table: Ints) -> Ints:
     entries: Ints = table.reshape(-1, 2)
-    return entries[entries[:, 0] != 0]
+    used: Ints = entries[entries[:, 0] != 0]
+    return used
 
 
 def _longer(old: Ints, size: int) -> Ints:

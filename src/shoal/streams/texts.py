@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.kernels.fingerprint import distinct, fingerprint, fingerprints
+from shoal.kernels.address import address_of, handle_of, swift
+from shoal.kernels.fingerprint import MOST_STEPS, chain_next, distinct, fingerprints, print_next
 
 Prints = NDArray[np.int64]
 
@@ -25,12 +26,12 @@ class Bytes(NamedTuple):
 
 def bytes_of(texts: pl.Series) -> Bytes:
     """The UTF-8 bytes of a column of texts."""
-    lengths = texts.str.len_bytes().fill_null(0).cast(pl.Int64).to_numpy()
-    joined = texts.str.join("").item() if len(texts) else ""
-    data = np.frombuffer((joined or "").encode() or b"\0", np.uint8)
+    missing = texts.is_null() if texts.null_count() else None
+    lengths = texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64)
+    joined = texts.str.join("").cast(pl.Binary).item() if len(texts) else b""  # as bytes: nothing is decoded
+    data = np.frombuffer(joined or b"\0", np.uint8)
     starts = np.cumsum(lengths) - lengths
-    missing = texts.is_null()
-    return Bytes(data, starts, np.where(missing.to_numpy(), -1, lengths) if missing.any() else lengths)
+    return Bytes(data, starts, lengths if missing is None else np.where(missing.to_numpy(), -1, lengths))
 
 
 class Printer:
@@ -38,15 +39,16 @@ class Printer:
 
     def __init__(self, key: bytes, purpose: str) -> None:
         digest = hashlib.blake2b(purpose.encode(), key=key[:64], digest_size=16, person=b"shoal.print").digest()
-        self._halves = (
-            np.uint64(int.from_bytes(digest[:8], "little")),
-            np.uint64(int.from_bytes(digest[8:], "little")),
-        )
+        self._halves = np.frombuffer(digest, "<u8")
+        self._one = Near(self._halves)
 
     def one(self, text: str) -> int:
         """The fingerprint of one text."""
-        raw = text.encode()
-        return int(fingerprint(np.frombuffer(raw or b"\0", np.uint8), 0, len(raw), *self._halves))
+        return self._one.print(text.encode())
+
+    def near(self, separator: str, depth: int, reverse: bool, width: int) -> Near:
+        """For the paths of single values."""
+        return Near(self._halves, np.frombuffer(separator.encode(), np.uint8), depth, reverse, width)
 
     def texts(self, texts: Sequence[str]) -> Prints:
         """The fingerprints of a few texts."""
@@ -57,7 +59,7 @@ class Printer:
     def of(self, texts: Bytes) -> Prints:
         """The fingerprints of many texts; 0 where missing."""
         out = np.empty(len(texts.starts), np.int64)
-        fingerprints(texts.data, texts.starts, texts.lengths, *self._halves, out)
+        fingerprints(texts.data, texts.starts, texts.lengths, self._halves[0], self._halves[1], out)
         return out
 
     def of_numbers(self, numbers: Prints) -> Prints:
@@ -69,6 +71,51 @@ class Printer:
     def column(self, texts: pl.Series) -> Prints:
         """The fingerprints of a column; 0 where missing."""
         return self.of(bytes_of(texts))
+
+
+class Near:
+    """Fingerprints of single texts and of the steps of single paths, by one cheap call each."""
+
+    def __init__(
+        self,
+        halves: NDArray[np.uint64],
+        separator: NDArray[np.uint8] | None = None,
+        depth: int = 0,
+        reverse: bool = False,
+        width: int = 1,
+    ) -> None:
+        self._text = np.zeros(64, np.uint8)
+        form, ends = (
+            np.array([depth, reverse], np.int64),
+            np.zeros(MOST_STEPS if separator is not None else 1, np.int64),
+        )
+        self._cuts, self._prints = np.zeros(width, np.int64), np.zeros(width, np.int64)
+        separator = separator.copy() if separator is not None else np.zeros(1, np.uint8)
+        self._rest: list[NDArray[Any]] = [halves.astype(np.int64), separator, form, ends, self._cuts, self._prints]
+        self._print, self._chain = swift(print_next, "(int64, int64)"), swift(chain_next, "(int64, int64)")
+        self._hand()
+
+    def print(self, raw: bytes) -> int:
+        """The fingerprint of a text."""
+        self._take(raw)
+        return self._print(self._address, len(raw))
+
+    def chain(self, raw: bytes) -> tuple[list[int], list[int]]:
+        """Of a path, most specific first: how many bytes each label keeps, and its fingerprint."""
+        self._take(raw)
+        count = self._chain(self._address, len(raw))
+        return self._cuts[:count].tolist(), self._prints[:count].tolist()
+
+    def _take(self, raw: bytes) -> None:
+        if len(raw) > len(self._text):
+            self._text = np.zeros(2 * len(raw), np.uint8)
+            self._hand()
+        self._view[: len(raw)] = raw
+
+    def _hand(self) -> None:
+        self._view = memoryview(self._text)  # type: ignore[arg-type]
+        self._handle = handle_of([self._text, *self._rest])
+        self._address = address_of(self._handle)
 
 
 def number(prints: Prints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

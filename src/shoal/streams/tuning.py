@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.events import Duration, Hours, duration, minute_of_week
-from shoal.measures.entropy import group_people, k_share
+from shoal.measures.entropy import group_people, k_share, sorted_by_person
 from shoal.measures.zk_model import Model
 from shoal.streams.texts import number
 
@@ -59,11 +59,12 @@ class Decision(msgspec.Struct, frozen=True):
 class Tune(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How z follows the data.
 
-    ``by``: ``search`` takes the least z that was seen to reach the goal; ``incremental`` moves one ``step`` towards it
-    (``proportional``: further, the further away); ``model`` estimates rates from the window and asks the exact z-to-k
-    model, for an attacker who watches ``windows`` windows. ``start`` is the first z, ``highest`` the last. People with
-    nothing released are one group (``empty: count``) or left out (``ignore``). ``profile`` gives a z to start from by
-    hours of the week; with ``learn`` the tuner remembers the z of each hour and is never below it when it returns.
+    ``by``: ``search`` takes a z that was seen to reach the goal beside one that was not; ``incremental`` moves one
+    ``step`` towards it (``proportional``: further, the further away); ``model`` estimates rates from the window and
+    asks the exact z-to-k model, for an attacker who watches ``windows`` windows. ``start`` is the first z, ``highest``
+    the last. People with nothing released are one group (``empty: count``) or left out (``ignore``). ``profile`` gives
+    a z to start from by hours of the week; with ``learn`` the tuner remembers the z of each hour and is never below it
+    when it returns.
     """
 
     goal: Goal = Goal()
@@ -93,9 +94,10 @@ class Evaluation:
     """p_k of one copied window, for any z."""
 
     def __init__(self, content: Content, goal: Goal, count_empty: bool, top: int) -> None:
-        prints, self.chains, self.counts = content
-        self.people, first = number(prints)
+        prints, chains, counts = content
+        people, first = number(prints)
         self.size = len(first)
+        self.people, self.chains, self.counts = sorted_by_person(people, chains, counts, self.size)
         self.goal = goal
         self.top = top
         self.count_empty = count_empty
@@ -127,29 +129,42 @@ def joined(parts: list[Content]) -> Content:
 Steps = Generator[None, None, tuple[int, float, bool]]
 
 
-def search(evaluation: Evaluation, low: int, high: int) -> Steps:
-    """The least z that a doubling and halving search saw to reach the goal (Algorithm 4, made to end).
+def search(evaluation: Evaluation, low: int, high: int, start: int = 0) -> Steps:
+    """A z that was seen to reach the goal next to one that was seen not to (Algorithm 4, made to end).
 
-    p_k(z) is not monotone, so what is returned was itself evaluated; if nothing reached the goal, the best seen.
+    It looks around ``start``, the z in force, in growing steps, then halves the gap. p_k(z) is not monotone, so what
+    is returned was itself evaluated; if nothing reached the goal, the best seen.
     """
     goal = evaluation.goal.probability
     high = max(low, min(high, evaluation.most()))
-    below, z = low - 1, low
-    while evaluation.p(z) < goal and z < high:
-        yield
-        below, z = z, min(2 * z, high)
-    yield
+    z = min(max(start, low), high)
+    step = max(1, z // 16)
     if evaluation.p(z) >= goal:
-        while z - below > 1:
-            middle = (below + z) // 2
-            if evaluation.p(middle) >= goal:
-                z = middle
-            else:
-                below = middle
+        below = low - 1
+        while z > low:
             yield
-        return z, evaluation.p(z), True
-    best = max((p, z) for z, p in evaluation.asked.items())
-    return best[1], best[0], False
+            lower = max(low, z - step)
+            if evaluation.p(lower) < goal:
+                below = lower
+                break
+            z, step = lower, 2 * step
+    else:
+        below = z
+        while evaluation.p(z) < goal and z < high:
+            yield
+            below, z, step = z, min(z + step, high), 2 * step
+    yield
+    if evaluation.p(z) < goal:
+        best = max((p, z) for z, p in evaluation.asked.items())
+        return best[1], best[0], False
+    while z - below > 1:
+        middle = (below + z) // 2
+        if evaluation.p(middle) >= goal:
+            z = middle
+        else:
+            below = middle
+        yield
+    return z, evaluation.p(z), True
 
 
 def incremental(evaluation: Evaluation, low: int, high: int, z: int, step: int, proportional: bool) -> Steps:
@@ -230,7 +245,7 @@ class Tuner:
         self._began, self._effect, self._boundary = now, now + self._settle, now + self._every
         self._result = None
         if spec.by == "search":
-            self._steps = search(self._evaluation, self.floor, spec.highest)
+            self._steps = search(self._evaluation, self.floor, spec.highest, self.z)
         elif spec.by == "incremental":
             self._steps = incremental(self._evaluation, self.floor, spec.highest, self.z, spec.step, spec.proportional)
         else:

@@ -12,10 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
-from shoal.core.events import Duration, Unit, duration, micros, scale
+from shoal.core.events import LAST, PER_SECOND, SECOND, Duration, Unit, duration, micros, scale
 from shoal.core.hierarchy import HIERARCHIES, Hierarchy
-from shoal.kernels.address import handle_of
-from shoal.kernels.z_decide import decide_next
+from shoal.kernels.address import address_of, handle_of, swift
+from shoal.kernels.z_decide import decide_at, decide_next
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.streams.base import Reason
 from shoal.streams.chains import Coder
@@ -25,6 +25,7 @@ from shoal.streams.tuning import Decision
 from shoal.streams.z_anonymity import ZAnon
 from shoal.streams.z_engine import ZEngine
 
+ALWAYS, NEVER = -2, 2**62
 KNOWN = 1 << 16  # people and values whose fingerprints are kept at hand; forgotten at once, so nothing grows
 
 
@@ -60,6 +61,7 @@ class ZStream:
         self.engine = ZEngine(self.method, promise, ["value"], key=key, late=duration(late), ahead=duration(ahead))
         self._unit: Unit = unit
         self._scale = scale(unit)
+        self._form = np.array([SECOND / PER_SECOND[unit], LAST / SECOND * PER_SECOND[unit]])
         self._coder = Coder(hierarchy, key, "value", self.method.longest)
         self._printer = Printer(key, "subject")
         self._faces = Faces(key) if self.method.noise is not None else None
@@ -68,8 +70,11 @@ class ZStream:
         self._z = promise.z
         self._simple = self.engine.simple
         self._tuner = self.engine.tuner
-        self._people: dict[Any, int] = {}
-        self._values: dict[Any, tuple[int, list[str]]] = {}
+        self._people: dict[str, int] = {}
+        self._values: dict[str, tuple[int, list[str]]] = {}
+        self._whole: dict[int, int] = {}
+        self._decide = swift(decide_next, "(int64, int64, int64, int64)")
+        self._decide_at = swift(decide_at, "(int64, float64, int64, int64)")
         self._chains = np.zeros((KNOWN, 1), np.int64)
         if snapshot is not None:
             extra = self.engine.restore(snapshot)
@@ -79,17 +84,21 @@ class ZStream:
 
     def push(self, time: Any, subject: Any, value: Any) -> str | None:
         """Decide one event: the released value, or None if it is withheld."""
-        person = self._people.get(subject)
-        if person is None:
+        try:
+            person = self._people[subject]
+        except (KeyError, TypeError):
             person = self._person(subject)
-        known = self._values.get(value)
-        if known is None:
-            known = self._value(value)
-        row, labels = known
-        if row < 0 or not self._simple or (self._tuner is not None and self._is_due(time)):
-            # what needs more than a look goes through the other door
-            return cast("str | None", self.push_many([time], [subject], [value]).values[0])
-        level: int = decide_next(self._address, self._scale(time), person, row)
+        try:
+            row, labels = self._values[value]
+        except (KeyError, TypeError):
+            row, labels = self._value(value)
+        if time.__class__ is float and row >= 0 and self._until is NEVER:
+            level = self._decide_at(self._address, time, person, row)
+        else:
+            when = self._scale(time)
+            if row < 0 or when >= self._until:  # what needs more than a look goes through the other door
+                return cast("str | None", self.push_many([time], [subject], [value]).values[0])
+            level = self._decide(self._address, when, person, row)
         if level >= 0:
             return labels[level]
         if level <= -100:
@@ -141,46 +150,49 @@ class ZStream:
         return self.engine.snapshot(self._faces.sealed() if self._faces is not None else b"")
 
     def _person(self, subject: Any) -> int:
-        text = subject if isinstance(subject, str) else pl.Series([subject], strict=False).cast(pl.String)[0]
+        kind = subject.__class__  # 1, 1.0 and True are equal keys: numbers have a place of their own
+        if kind is int and subject in self._whole:
+            return self._whole[subject]
+        text = subject if kind is str else pl.Series([subject], strict=False).cast(pl.String)[0]
         person = 0 if text is None else self._printer.one(text)
-        if len(self._people) >= KNOWN:
-            self._people.clear()
-        self._people[subject] = person
+        if kind is str or kind is int:
+            known: dict[Any, int] = self._people if kind is str else self._whole
+            if len(known) >= KNOWN:
+                known.clear()
+            known[subject] = person
         return person
 
     def _value(self, value: Any) -> tuple[int, list[str]]:
+        if value.__class__ is not str:
+            return -1, []
         chain, labels = self._coder.one(value)
         if not chain:
             return -1, []
         if len(self._values) >= KNOWN:
             self._values.clear()
         if len(chain) > self._chains.shape[1]:
-            self._window.widen(len(chain))
             self._chains = np.pad(self._chains, ((0, 0), (0, len(chain) - self._chains.shape[1])))
             self._hand()
         row = len(self._values)
-        self._chains[row] = 0
-        self._chains[row, : len(chain)] = chain
+        self._chains[row] = chain if len(chain) == self._chains.shape[1] else chain + [0] * (self._width - len(chain))
         self._values[value] = (row, labels)
         return row, labels
-
-    def _is_due(self, time: Any) -> bool:
-        """Whether the tuner has something to do before an event of this time."""
-        assert self._tuner is not None
-        return self._tuner.working or self._scale(time) >= self._tuner.until
 
     def _hand(self) -> None:
         """The addresses of the state for the one-by-one door: made anew whenever an array was."""
         self._window.widen(self._chains.shape[1])
         if self._chains.shape[1] < self._window.width:
             self._chains = np.pad(self._chains, ((0, 0), (0, self._window.width - self._chains.shape[1])))
-        z = self._z if self._tuner is None else self._tuner.z
+        z, self._until = self._z, NEVER if self._simple else ALWAYS
+        if self._tuner is not None:  # it has something to do before an event of this time
+            z, self._until = self._tuner.z, ALWAYS if self._tuner.working else min(self._until, self._tuner.until)
         scratch = np.zeros(self._window.width, np.int64)
         fixed = np.array([self._span, z], np.int64)
         flat = self._chains.reshape(-1)
-        self._kept = [*self._window.arrays, self.engine.clock, flat, scratch, self.engine.totals[0], fixed]
+        self._kept = [*self._window.arrays, self.engine.clock, flat, scratch, self.engine.totals[0], fixed, self._form]
         self._handle = handle_of(self._kept)
-        self._address: int = self._handle.ctypes.data
+        self._address = address_of(self._handle)
+        self._width = self._window.width
 
 
 def _series(values: Any) -> pl.Series:
