@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
+from shoal.core.cells import read
 from shoal.core.errors import InputError, UsageError
 from shoal.core.hierarchy.range import Range
 from shoal.core.schema import Column, Schema
@@ -41,7 +43,7 @@ def crowd(n: int, people: int, seed: int = 7) -> pl.DataFrame:
 
 
 def push(stream: Any, frame: pl.DataFrame, first: int, size: int) -> dict[int, tuple[Any, ...]]:
-    told = {}
+    told: dict[int, tuple[Any, ...]] = {}
     for start in range(0, frame.height, size):
         part = frame[start : start + size]
         out = stream.push(Batch(part.drop("who"), np.arange(part.height), part["who"], first + start))
@@ -133,6 +135,42 @@ def test_what_reuse_gives_away_to_someone_who_knows_the_moment() -> None:
     print("fewer than k at once:", {k: f"{v:.1%}" for k, v in shares.items()})
     assert shares["never"] == 0.0
     assert 0 < shares[600] < shares["forever"]
+
+
+def ends(text: str) -> tuple[float, float]:
+    cell = read(text)
+    return (cell.low, cell.high) if cell.kind == "interval" else (float(text), float(text))
+
+
+def test_what_intersecting_the_boxes_of_one_person_gives_away() -> None:
+    """Measured: records of one person, linked by a pseudonym, each with its box; who of the crowd fits all of them?
+
+    The first box alone leaves at least k. Each further one is another cut, unless it is the same box again: so here
+    reuse protects, and no bound but one record per person holds.
+    """
+    base = crowd(2000, 2000, 3).unique("who", maintain_order=True)[:1000]
+    rng = np.random.default_rng(5)
+    frame = base[np.concatenate([rng.permutation(base.height) for _ in range(5)])]
+    age, pay = base["age"].to_numpy(), base["pay"].to_numpy()
+    narrowed: dict[str | int, list[float]] = {}
+    for reuse in ("never", 600, "forever"):
+        stream: Any = method("batches", reuse=reuse).start(SCHEMA, [KAnonymity(5)], key=KEY)
+        left = {who: [np.ones(base.height, np.bool_)] for who in base["who"]}
+        for event, row in sorted(push(stream, frame, 0, 500).items()):
+            (a, b), (c, d) = ends(row[0]), ends(row[1])
+            seen = left[frame["who"][event]]
+            seen.append(seen[-1] & (a <= age) & (age <= b) & (c <= pay) & (pay <= d))
+        for at, who in enumerate(base["who"]):
+            assert all(fits[at] for fits in left[who])  # the truth is never cut away
+        narrowed[reuse] = [
+            float(np.mean([fits[m].sum() < 5 for fits in left.values() if len(fits) > m])) for m in range(1, 6)
+        ]
+    print("narrowed below k = 5 by 1 to 5 linked records:")
+    for reuse, shares in narrowed.items():
+        print(f"  reuse {reuse}: " + ", ".join(f"{share:.1%}" for share in shares))
+    assert all(shares[0] == 0.0 for shares in narrowed.values())
+    assert all(a < b for shares in narrowed.values() for a, b in pairwise(shares))
+    assert narrowed["never"][4] > narrowed[600][4] > narrowed["forever"][4] > 0.2
 
 
 def test_order_inside_an_emission_correlates_with_nothing() -> None:
