@@ -15,6 +15,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	-$(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null  # where Python may not write it later, each start costs seconds
 	touch $(STAMP)
 
 demo: env
