@@ -39,6 +39,7 @@ SCHEMA = Schema(
         "kind": Column("quasi", hierarchy=Tree(nodes=TREE)),
         "same": Column("quasi", hierarchy=Suppress()),
         "diag": Column("sensitive"),
+        "care": Column("sensitive"),
         "at": Column("time", unit="us", ahead="1d"),
     }
 )
@@ -84,10 +85,11 @@ def streams(draw: st.DrawFn, most: int = 45) -> pl.DataFrame:
             "zip": st.sampled_from(["10", "11", "20", "2", None]),
             "kind": st.sampled_from([*PARENT, None]),
             "diag": st.sampled_from(["a", "b", "c"]),
+            "care": st.sampled_from(["x", "y", None]),
         }
     )
     rows = draw(st.lists(one, min_size=n, max_size=n))
-    types = {"who": pl.String, "age": pl.Int64, "zip": pl.String, "kind": pl.String, "diag": pl.String}
+    types = {"who": pl.String, "age": pl.Int64} | dict.fromkeys(("zip", "kind", "diag", "care"), pl.String)
     return pl.DataFrame(rows, schema=types).with_columns(same=pl.lit("x"), number=pl.int_range(pl.len()))
 
 
@@ -200,9 +202,8 @@ def test_each_event_has_one_outcome_in_time_and_every_boundary_keeps_k(data: st.
 def test_batches_of_any_size_and_a_snapshot_anywhere_decide_alike(data: st.DataObject) -> None:
     frame = data.draw(streams())
     k = data.draw(st.integers(1, 4))
-    promises: list[Promise] = [KAnonymity(k), LDiversity(2, "diag"), TCloseness(0.9, "diag")][
-        : data.draw(st.integers(1, 3))
-    ]
+    all_promises: list[Promise] = [KAnonymity(k), LDiversity(2, "diag"), TCloseness(0.9, "diag"), LDiversity(1, "care")]
+    promises = all_promises[: data.draw(st.integers(1, 4))]
     method: Any = data.draw(methods(4))
     once = method.start(SCHEMA, promises, key=KEY)
     whole = finish(once, play(once, frame), frame)
@@ -240,14 +241,16 @@ def test_diversity_and_closeness_hold_when_released(data: st.DataObject) -> None
     diverse = LDiversity(2, "diag", kind=kind)
     t = data.draw(st.sampled_from([0.2, 0.4, 1.0]))
     method: Any = data.draw(methods(6))
-    running = method.start(SCHEMA, [KAnonymity(2), diverse, TCloseness(t, "diag")], key=KEY)
+    others = [LDiversity(2, "care")] if data.draw(st.booleans()) else []
+    running = method.start(SCHEMA, [KAnonymity(2), diverse, TCloseness(t, "diag"), *others], key=KEY)
     told = Told()
     for at in range(frame.height):
         before = len(told.events)
         told.hear(running.push(batch(frame[at : at + 1], at)), at)
         if len(told.events) == before:
             continue
-        assert verify(told.data, QUASI, [KAnonymity(2), diverse], people=frame["who"].gather(told.events)).kept
+        people = frame["who"].gather(told.events)
+        assert verify(told.data, QUASI, [KAnonymity(2), diverse, *others], people=people).kept
         overall = shares(frame["diag"][: at + 1].to_list())
         # fresh groups: those whose cells nobody had before
         old = set(told.data[:before].select(QUASI).rows())
@@ -333,6 +336,12 @@ def test_a_crowd_that_never_reaches_k_is_withheld_to_the_last(name: str) -> None
     told = finish(running, play(running, frame, 7), frame)
     assert not told.events
     assert sorted(told.withheld) == list(range(60))
+
+
+@pytest.mark.parametrize("name", ["batches", "castle"])
+def test_boxes_for_ever_are_at_least_800(name: str) -> None:
+    with pytest.raises(UsageError, match="at least 800"):
+        STREAM_METHODS.decode({"use": name, "reuse": "forever", "boxes": 799})
 
 
 @pytest.mark.parametrize("name", DELAYED)

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
 from shoal.kernels.batches import Knobs, plan_windows
 from shoal.kernels.recent import Recent
 from shoal.kernels.window import TABLE
 from shoal.promises.base import Promise
 from shoal.streams.base import StreamMethod
-from shoal.streams.bounds import FOREVER, Bounds, bounds_of
+from shoal.streams.bounds import FOREVER, LEAST_BOXES, Bounds, bounds_of
 from shoal.streams.holding import Events, Holding, Task, clock_of
 
 RECENT = 1000  # latest tuples that say which boxes will be wanted again
@@ -55,7 +56,12 @@ class Batches(StreamMethod, frozen=True, tag="batches"):
     boxes: int = 4096
 
     def __post_init__(self) -> None:
-        self.bounds()
+        if self.bounds().reuse >= FOREVER and self.boxes < LEAST_BOXES:
+            raise UsageError(
+                f"`boxes` must be at least {LEAST_BOXES} where they are used forever, found {self.boxes}",
+                where="batches",
+                hint="with fewer, most are forgotten before they are used again",
+            )
 
     def bounds(self) -> Bounds:
         """The bounds, checked."""
