@@ -102,6 +102,7 @@ class Evaluation:
         self.top = top
         self.count_empty = count_empty
         self.asked: dict[int, float] = {}
+        self.modelled = 0  # evaluations by the model instead
 
     def p(self, z: int) -> float:
         """The share of people hidden among k if this z had held."""
@@ -186,8 +187,15 @@ def by_model(evaluation: Evaluation, low: int, high: int, windows: float) -> Ste
     model = Model(users=max(evaluation.size, 2), exposed=shares, windows=windows)
     goal = evaluation.goal
     high = max(low, min(high, evaluation.most()))
-    z, p, reached = yield from model.smallest_z_steps(goal.probability, goal.k, low, high, samples=2000)
-    return z, p, reached
+    steps = model.smallest_z_steps(goal.probability, goal.k, low, high, samples=2000)
+    while True:
+        evaluation.modelled += 1
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: tuple[int, float, bool] = end.value
+            return found
+        yield
 
 
 class Tuner:
@@ -270,7 +278,8 @@ class Tuner:
         elif self.spec.learn:
             self.profile[hour] = max(z, self.profile[hour])
         self.z = max(self.floor, z, int(self.profile[hour]))
-        rows, people, asked = len(self._evaluation.people), self._evaluation.size, len(self._evaluation.asked)
+        rows, people = len(self._evaluation.people), self._evaluation.size
+        asked = len(self._evaluation.asked) + self._evaluation.modelled
         self.decisions.append(Decision(self._began, self._effect, self.z, p, reached, people, rows, asked))
         self._steps, self._evaluation, self._effect = None, None, NEVER
 
@@ -286,7 +295,7 @@ class Tuner:
             self._slice()
         asked = self._evaluation
         pending = None if self._result is None or asked is None else [
-            *self._result, asked.size, len(asked.people), len(asked.asked)
+            *self._result, asked.size, len(asked.people), len(asked.asked) + asked.modelled
         ]  # fmt: skip
         return {
             "z": self.z,
