@@ -229,3 +229,30 @@ def test_help_teaches_and_every_command_has_one(shoal):
         page = shoal(name, "--help")
         assert page.returncode == 0, name
         assert "Usage: shoal " + name in page.stdout
+
+
+@pytest.mark.parametrize("left", ["best", "nothing"])
+def test_ctrl_c_leaves_the_best_groups_or_nothing_by_choice(shoal, patients, tmp_path, left):
+    reader, terminal = os.openpty()  # the bar says when all rows have a group
+    words = ["--k", "4", "--effort", "100000000", "--set", f"interrupted={left}", "-o", "released.csv"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "shoal", "anonymize", "patients.csv", *QUASI, *words], cwd=tmp_path, stderr=terminal
+    ) as process:
+        seen = b""
+        while b"loss" not in seen:
+            seen += os.read(reader, 4096)
+        process.send_signal(signal.SIGINT)
+        code = process.wait(60)
+    os.close(terminal)
+    os.close(reader)
+    assert (tmp_path / "released.csv").exists() == (left == "best")
+    assert code == (0 if left == "best" else 130)
+    if left == "best":
+        assert shoal("verify", "released.csv", "--quasi", "zip,sex,age", "--k", "4").returncode == 0
+
+
+def test_a_parameter_of_the_method_is_set_by_name(shoal, patients):
+    done = shoal("anonymize", "patients.csv", *QUASI, "--k", "4", "--method", "mondrian", "--set", "supress=0.1")
+    assert done.returncode == 2
+    assert "supress" in done.stderr
+    assert shoal("anonymize", "patients.csv", *QUASI, "--k", "4", "--set", "suppress=2").returncode == 2

@@ -45,6 +45,7 @@ def anonymize(
     publish: Literal["whole", "new"] = "whole",
     method: str | None = None,
     effort: str | None = None,
+    set_: Annotated[Names, Parameter(name="--set")] = None,
     report: str | None = None,
     cells: str = "text",
     separator: Separator = None,
@@ -103,6 +104,9 @@ def anonymize(
         How groups are found, for example `mondrian`; of curves `kapra`, `naive` or `banded`.
     effort
         How long a method may search: low, normal, high, or a number of steps.
+    set_
+        Another parameter of the method: `suppress=0.05`; for `local` also `interrupted=best`, so that Ctrl-C releases
+        the best groups found so far.
     report
         Also write a report: .html with pictures, or .json.
     cells
@@ -123,6 +127,7 @@ def anonymize(
     if cells not in ("text", "struct"):
         raise UsageError(f"expected text or struct, found {cells!r}", where="--cells")
     title = "standard input" if data == "-" else Path(data).name
+    how = method if series or not set_ else _with(method, set_, policy)
     if policy is not None and (about := _curves_of(policy, view)) is not None:
         from shoal.curves import anonymize_series_view
 
@@ -157,7 +162,7 @@ def anonymize(
         columns = dict.fromkeys(names(quasi)) | hierarchies(hierarchy, names(quasi))
         schema = api.build_schema(columns, sensitive=names(sensitive), plain=names(plain), subject=subject)
         promises = api.short_promises(schema, k=k, l=l, t=t)
-        chosen = api.choose_method(method, _effort(effort)) if method else None
+        chosen = api.choose_method(how, _effort(effort)) if how else None
         frame = files.read(data, separator=separator)
         _chunk(frame, Path(append), schema, promises, chosen, publish, output or "-", separator or ",", seed, dry_run)
         return
@@ -167,7 +172,7 @@ def anonymize(
                 data,
                 policy,
                 view,
-                method=method,
+                method=how,
                 effort=_effort(effort),
                 seed=seed,
                 cells=cells,
@@ -192,7 +197,7 @@ def anonymize(
                 k=k,
                 l=l,
                 t=t,
-                method=method,
+                method=how,
                 effort=_effort(effort),
                 seed=seed,
                 cells=cells,
@@ -286,6 +291,19 @@ def hierarchies(values: list[str] | None, quasi: list[str]) -> dict[str, object]
         else:
             out[name] = value
     return out
+
+
+def _with(method: str | None, settings: list[str], policy: str | None) -> TableMethod:
+    """A method with parameters from ``name=value`` words."""
+    import yaml
+
+    from shoal.api import DEFAULT_METHOD
+    from shoal.tables import TABLE_METHODS
+
+    if method is None and policy is not None:
+        raise UsageError("say whose parameter it is", where="--set", hint="also give --method")
+    given = {name: yaml.safe_load(value) for name, value in pairs(settings, "--set").items()}
+    return TABLE_METHODS.decode({"use": method or DEFAULT_METHOD, **given}, "--set")
 
 
 def _effort(value: str | None) -> str | int | None:
