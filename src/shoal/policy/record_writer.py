@@ -158,6 +158,8 @@ class _Role:
         if mask is None:
             return source
         value = self._writer.value(column, source)
+        if isinstance(mask, Constant):  # one answer for all who have a value: no need to ask, or to write it twice
+            return f"(null if {value} is None else {self._writer.constant(msgspec.json.encode(mask.value))})"
         others = "".join(f", {self._writer.elsewhere(name)}" for name in mask.by)
         function = self._writer.constant(mask.one)
         if mask.nulls:

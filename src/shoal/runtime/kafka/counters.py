@@ -38,8 +38,15 @@ class Counters:
     @classmethod
     def of(cls, roles: list[str]) -> Counters:
         """Counters of these views, at zero."""
-        zeros = [dict.fromkeys(roles, 0) for _ in range(4)]
-        return cls(written=zeros[0], withheld=zeros[1], held=zeros[2], state_bytes=zeros[3])
+        made = cls()
+        made.know(roles)
+        return made
+
+    def know(self, roles: list[str]) -> None:
+        """Count these views, too, from zero."""
+        for table in (self.written, self.withheld, self.held, self.state_bytes):
+            for role in roles:
+                table.setdefault(role, 0)
 
     def committed(self, seconds: float) -> None:
         """One more commit, which took so long."""

@@ -9,18 +9,21 @@ commits hide more.
 from __future__ import annotations
 
 import hashlib
-import random
+import struct
 from collections.abc import Sequence
-from typing import NamedTuple
+
+import msgspec
+import numpy as np
 
 from shoal.core.errors import PolicyError
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.policy.document import View
 
 COARSE = 60_000  # milliseconds
+BLOCK = 16  # neighbours in the source whose places one hash draws, four bytes each
 
 
-class Record(NamedTuple):
+class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One record of the source: where it stood, and what it carried."""
 
     partition: int
@@ -30,7 +33,7 @@ class Record(NamedTuple):
     timestamp: int
 
 
-class Outgoing(NamedTuple):
+class Outgoing(msgspec.Struct, frozen=True, gc=False):
     """One record for a view topic."""
 
     partition: int
@@ -49,7 +52,8 @@ class Disguise:
                 f"expected drop, pseudonym or pass, found {self._kind!r}", where=f"views.{view.name}.service.key"
             )
         self._partitions = partitions
-        self._source = source.encode()
+        self._block: tuple[int, int] | None = None
+        self._drawn: tuple[int, ...] = ()
         self._secret = keys.derive(DEFAULT, "view records", role=view.name, domain=source)
 
     @property
@@ -65,22 +69,41 @@ class Disguise:
         key = self._key(record.key)
         if value is None and key is None:
             return None
-        placed = key if key is not None else b"%d:%d" % (record.partition, record.offset)
-        if invented and value is not None:
-            placed = value
-        partition = int.from_bytes(self._hash(b"place", placed), "big") % self._partitions
+        placed = value if invented and value is not None else key
+        if placed is not None:
+            partition = int.from_bytes(self._hash(b"place", placed), "big") % self._partitions
+        else:
+            partition = self._place(record)
         return Outgoing(partition, key, value, record.timestamp // COARSE * COARSE)
+
+    def dress_many(self, records: Sequence[Record], values: Sequence[bytes]) -> list[Outgoing]:
+        """:meth:`dress` for many records with a value; most roles see no keys, and that goes fast."""
+        pairs = zip(records, values, strict=True)
+        if self._kind != "drop":
+            return [d for r, v in pairs if (d := self.dress(r, v)) is not None]
+        place = self._place
+        return [Outgoing(place(r), None, v, r.timestamp // COARSE * COARSE) for r, v in pairs]
+
+    def _place(self, record: Record) -> int:
+        """Where a record without a key goes: drawn by the role's own key from where it stood, a block per hash."""
+        if self._partitions == 1:
+            return 0
+        block = (record.partition, record.offset // BLOCK)
+        if block != self._block:
+            drawn = self._hash(b"place", b"%d:%d" % block, 4 * BLOCK)
+            self._block, self._drawn = block, struct.unpack(f">{BLOCK}I", drawn)
+        return self._drawn[record.offset % BLOCK] % self._partitions
 
     def shuffle(self, outgoing: Sequence[Outgoing], commit: bytes) -> list[Outgoing]:
         """The records of one commit in an order of the role's own."""
-        mixed = list(outgoing)
-        random.Random(self._hash(b"order", commit)).shuffle(mixed)
-        return mixed
+        seed = int.from_bytes(self._hash(b"order", commit), "big")
+        order = np.random.Generator(np.random.PCG64(seed)).permutation(len(outgoing))
+        return [outgoing[at] for at in order.tolist()]
 
     def _key(self, key: bytes | None) -> bytes | None:
         if key is None or self._kind == "drop":
             return None
         return key if self._kind == "pass" else self._hash(b"key", key).hex().encode()
 
-    def _hash(self, purpose: bytes, data: bytes) -> bytes:
-        return hashlib.blake2b(data, digest_size=16, key=self._secret, person=purpose.ljust(16, b"\0")).digest()
+    def _hash(self, purpose: bytes, data: bytes, size: int = 16) -> bytes:
+        return hashlib.blake2b(data, digest_size=size, key=self._secret, person=purpose.ljust(16, b"\0")).digest()

@@ -199,13 +199,18 @@ class MethodView:
         out: list[Outgoing] = []
         for frame in self._out:
             values = self._frames.write(frame)
-            places = zip(frame[OFFSET], frame[TIME], frame[KEY], self._numbers, values, strict=False)
-            for offset, time, key, number, value in places:
-                origin = None if key is None else bytes.fromhex(key)
-                record = Record(self._partition, offset, origin, None, time)
+            numbers, self._numbers[: frame.height] = self._numbers[: frame.height], []
+            rows = zip(frame[OFFSET].to_list(), frame[KEY].to_list(), frame[TIME].to_list(), strict=True)
+            records = [
+                Record(self._partition, offset, None if key is None else bytes.fromhex(key), None, time)
+                for offset, key, time in rows
+            ]
+            if min(numbers, default=0) >= 0:
+                out += self._disguise.dress_many(records, values)
+                continue
+            for record, value, number in zip(records, values, numbers, strict=True):
                 dressed = self._disguise.dress(record, value, invented=number < 0)
                 out += [dressed] if dressed is not None else []
-            del self._numbers[: frame.height]
         self._out.clear()
         return out
 
@@ -231,7 +236,7 @@ class WindowView:
         out: list[Outgoing] = []
         bad: list[Record] = []
         for record in records:
-            self._held[self._number] = record._replace(value=None)
+            self._held[self._number] = msgspec.structs.replace(record, value=None)
             self._number += 1
             for outcome in self._windows.push(record.value or b""):
                 (bad if outcome.reason == "unreadable" else []).append(record)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from shoal.connect.kafka import KafkaError, library, told
+from shoal.connect.kafka import KafkaError, library, missing, told, topics_of
+from shoal.runtime.kafka.output import Outgoing
 
 TIMEOUT = 30.0
 
@@ -39,12 +40,10 @@ class Transactions:
 
     def partitions(self, topics: list[str]) -> Mapping[str, int]:
         """The partitions of topics that must exist."""
-        listed = self._producer.list_topics(timeout=TIMEOUT).topics
+        listed = topics_of(self._producer, self._failed, "asking for topics")
         for name in topics:
             if name not in listed or listed[name].error is not None:
-                raise KafkaError(
-                    f"the topic {name!r} is not there", where="kafka", hint="run `shoal serve apply` first"
-                )
+                raise missing(name)
         return {name: len(listed[name].partitions) for name in topics}
 
     @contextmanager
@@ -58,7 +57,9 @@ class Transactions:
             self._producer.commit_transaction(TIMEOUT)
         except self._kafka.KafkaException as error:
             self._abort()
-            raise LostError(f"the commit failed: {error.args[0].name()}", where="kafka") from None
+            lost = LostError(f"the commit failed: {error.args[0].name()}", where="kafka")
+            lost.name = error.args[0].name()
+            raise lost from None
         except BaseException:
             self._abort()
             raise
@@ -73,6 +74,15 @@ class Transactions:
                 return
             except BufferError:
                 self._producer.poll(0.1)
+
+    def write_all(self, topic: str, records: Iterable[Outgoing]) -> None:
+        """:meth:`write` for many."""
+        produce = self._producer.produce
+        for one in records:
+            try:
+                produce(topic, one.value, one.key, one.partition, timestamp=one.timestamp)
+            except BufferError:
+                self.write(topic, one.value, one.key, one.partition, one.timestamp)
 
     def keep(self, topic: str, partition: int, records: list[tuple[bytes, bytes | None]]) -> int:
         """Records that belong together; answers the offset of the first once the broker has them."""

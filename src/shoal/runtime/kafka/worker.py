@@ -29,6 +29,7 @@ from shoal.runtime.kafka.transactions import LostError, Transactions
 
 Protocol = Literal["classic", "consumer"]
 TIMEOUT = 30.0
+SILENT = 10.0  # seconds without a record before we look whether the source is still there
 MOST = 20_000  # records of a view held for one commit
 
 
@@ -41,7 +42,7 @@ class Worker:
         keys: KeyRing,
         *,
         commit_every: float = 0.5,
-        batch: int = 1000,
+        batch: int = 5000,
         protocol: Protocol = "classic",
         codec: Codec | None = None,
         counters: Counters | None = None,
@@ -66,7 +67,8 @@ class Worker:
         self._positions: dict[int, int] = {}  # what this commit reaches
         self._reached: dict[int, int] = {}  # what was reached before
         self._lost = False
-        self.counters = counters or Counters.of(list(self._targets))
+        self.counters = counters or Counters()
+        self.counters.know(list(self._targets))
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> Counters:
         """Serve until ``stop`` says so; what was read is committed before it returns."""
@@ -96,14 +98,22 @@ class Worker:
         return self.counters
 
     def _loop(self, stop: Callable[[], bool]) -> None:
-        last = time.monotonic()
+        last = heard = time.monotonic()
         while not stop():
             self.counters.beat = time.monotonic()
-            messages = self._consumer.consume(self._batch, timeout=min(0.2, self._commit_every))
+            # back in time for the next commit: who waits longer delays what was read
+            wait = min(0.2, max(0.001, last + self._commit_every - time.monotonic()))
+            messages = self._consumer.consume(self._batch, timeout=wait)
             if self._lost:
                 raise LostError("the partitions were taken away", where="kafka")
-            self._take([m for m in messages if self._usable(m)])
-            self._see_ends(messages)
+            other = [m for m in messages if m.error() is not None]
+            self._take([m for m in messages if self._usable(m)] if other else messages)
+            self._see_ends(other)
+            if messages:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > SILENT:
+                self._out.partitions([self._topic])  # a source that was deleted is silent, too
+                heard = time.monotonic()
             full = max(map(len, self._pending.values()), default=0) >= MOST
             if full or time.monotonic() - last >= self._commit_every:
                 self._commit()
@@ -150,9 +160,8 @@ class Worker:
         kept = [r for at, r in enumerate(full) if at not in refused]
         for role, values in zip(self._plain.roles, done.views, strict=True):
             disguise = self._disguises[role]
-            dressed = [disguise.dress(r, v) for r, v in zip(kept, values, strict=True)]
-            dressed += [disguise.dress(r, None) for r in tombstones]
-            self._pending[role] += [d for d in dressed if d is not None]
+            self._pending[role] += disguise.dress_many(kept, values)
+            self._pending[role] += [d for r in tombstones if (d := disguise.dress(r, None)) is not None]
         return {(full[at].partition, full[at].offset): full[at] for at in refused}
 
     def _tick(self) -> None:
@@ -188,10 +197,11 @@ class Worker:
         self._forget()
 
     def _write(self, role: str, pending: list[Outgoing], commit: bytes) -> None:
-        target, codec = self._targets[role], self._codec
-        for record in self._disguises[role].shuffle(pending, commit):
-            value = codec.encode(role, record.value) if codec and record.value is not None else record.value
-            self._out.write(target, value, record.key, record.partition, record.timestamp)
+        mixed, codec = self._disguises[role].shuffle(pending, commit), self._codec
+        if codec is not None:
+            again = msgspec.structs.replace
+            mixed = [r if r.value is None else again(r, value=codec.encode(role, r.value)) for r in mixed]
+        self._out.write_all(self._targets[role], mixed)
 
     def _keep(self, shards: list[Shard], *, whole: bool, ticks: list[tuple[int, bytes, bytes]]) -> None:
         """State into the changelog: snapshots that are due, then ticks and positions."""
