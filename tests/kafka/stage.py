@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from shoal.core.keys import KeyRing
@@ -117,8 +117,12 @@ class Stage:
     def committed(self) -> int:
         """How many offsets of the source the group has behind it."""
         reader = Consumer({**self.cluster.login(), "group.id": f"shoal-{self.topic}", "log_level": 0})
-        places = reader.committed([TopicPartition(self.topic, p) for p in range(self.partitions)], timeout=30)
-        reader.close()
+        try:
+            places = reader.committed([TopicPartition(self.topic, p) for p in range(self.partitions)], timeout=30)
+        except KafkaException:  # the group is just being found
+            return 0
+        finally:
+            reader.close()
         return sum(max(0, p.offset) for p in places)
 
     def until(self, done: Callable[[], bool], seconds: float = 120) -> None:

@@ -101,15 +101,15 @@ def test_a_killed_worker_is_continued_from_snapshot_and_log(stage, monkeypatch):
     here.send(sent[:3000])
     worker = here.worker(batch=200)
 
-    class Stopped(Exception):
+    class StoppedError(Exception):
         pass
 
     def stop() -> bool:
         if worker.counters.read >= 3000 and worker.counters.commits >= 2:
-            raise Stopped  # as a kill: nothing is committed on leaving
+            raise StoppedError  # as a kill: nothing is committed on leaving
         return False
 
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         worker.run(stop)
     here.send(sent[3000:])
     counters = here.serve(2000)
@@ -159,15 +159,15 @@ def test_input_lost_by_retention_means_withholding_not_leaking(stage, monkeypatc
     here.send(sent[:2000])
     worker = here.worker(batch=100)
 
-    class Stopped(Exception):
+    class StoppedError(Exception):
         pass
 
     def stop() -> bool:
         if worker.counters.read >= 2000 and worker.counters.commits >= 3:
-            raise Stopped
+            raise StoppedError
         return False
 
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         worker.run(stop)
     from confluent_kafka import TopicPartition
 

@@ -109,3 +109,20 @@ def told(error: Any, doing: str) -> KafkaError:
     made = KafkaError(f"{doing}: {name}", where="kafka", hint=hints.get(name))
     made.name = name
     return made
+
+
+def topics_of(client: Any, failed: list[Any], doing: str, timeout: float = 15.0) -> Any:
+    """The topics a client sees. A refused login is told by callback only: ``failed`` is where that put it."""
+    try:
+        return client.list_topics(timeout=timeout).topics
+    except library().KafkaException as error:
+        client.poll(0.5)
+        refused = next((e for e in failed if e.name() == "_AUTHENTICATION"), error.args[0])
+        raise told(refused, doing) from None
+
+
+def missing(topic: str, hint: str = "run `shoal serve apply` first") -> KafkaError:
+    """A topic that must be there is not."""
+    made = KafkaError(f"the topic {topic!r} is not there", where="kafka", hint=hint)
+    made.name = "missing"
+    return made

@@ -70,7 +70,7 @@ def layout(policy: Policy, partitions: int) -> Layout:
         internal[0]: Topic(internal[0], partitions, COMPACTED),
         internal[1]: Topic(internal[1], partitions),
         internal[2]: Topic(internal[2], 1, {"retention.ms": "-1"}),
-        internal[3]: Topic(internal[3], 1),
+        internal[3]: Topic(internal[3], 1, COMPACTED),
     }
     rights: set[Right] = set()
     users: list[str] = []

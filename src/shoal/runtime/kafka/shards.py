@@ -32,6 +32,7 @@ from shoal.runtime.kafka.state import (
 QUIET = 1.0  # seconds without a record after which the clock is moved on
 EVERY = 100_000  # records between two snapshots, at most
 TICKS = 1000  # ticks between two snapshots, at most
+LARGEST = 900_000  # bytes of a record: what a view makes of it must stay below a million, the client's limit
 SAMPLE = 500  # records to warm up with
 OFTEN = 60.0  # seconds between two snapshots, at most, while records come
 
@@ -234,9 +235,11 @@ class Restorer:
 
 
 def record_of(message: Any, decode: Callable[[bytes], bytes] | None = None) -> Record:
-    """A message of the source as a record; what its codec cannot read stays as it is, and no view can."""
+    """A message of the source as a record; one its codec cannot read, or too large to publish, no view can read."""
     value = message.value()
-    if decode is not None and value is not None:
+    if value is not None and len(value) > LARGEST:
+        value = b""
+    if decode is not None and value:
         try:
             value = decode(value)
         except InputError:

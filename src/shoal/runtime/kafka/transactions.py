@@ -17,6 +17,13 @@ class LostError(KafkaError):
     """The partitions or the transaction are lost: stop, and start again with clean state."""
 
 
+def lost(error: Any, what: str) -> LostError:
+    """A client's error as a loss."""
+    made = LostError(f"{what} failed: {error.name()}", where="kafka")
+    made.name = error.name()
+    return made
+
+
 class Transactions:
     """A transactional producer of its own name: fencing is by group membership, not by name."""
 
@@ -57,9 +64,7 @@ class Transactions:
             self._producer.commit_transaction(TIMEOUT)
         except self._kafka.KafkaException as error:
             self._abort()
-            lost = LostError(f"the commit failed: {error.args[0].name()}", where="kafka")
-            lost.name = error.args[0].name()
-            raise lost from None
+            raise lost(error.args[0], "the commit") from None
         except BaseException:
             self._abort()
             raise

@@ -25,7 +25,7 @@ from shoal.runtime.kafka.layout import layout
 from shoal.runtime.kafka.output import Disguise, Outgoing, Record
 from shoal.runtime.kafka.shards import Restorer, Shard, record_of
 from shoal.runtime.kafka.stateful import remembers
-from shoal.runtime.kafka.transactions import LostError, Transactions
+from shoal.runtime.kafka.transactions import LostError, Transactions, lost
 
 Protocol = Literal["classic", "consumer"]
 TIMEOUT = 30.0
@@ -90,6 +90,9 @@ class Worker:
             )
             self._loop(stop)
             self._commit(whole=True)
+        except self._kafka.KafkaException as error:
+            self._lost = True
+            raise lost(error.args[0], "the group") from None
         except BaseException:
             self._lost = True  # what is half done must not be committed on leaving
             raise
