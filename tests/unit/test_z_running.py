@@ -218,3 +218,25 @@ def test_plan(capfd: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capfd.readouterr().out)["p"] == pytest.approx(0.86921, abs=1e-6)
     assert run("plan", "--goal", "0.5", "--users", "2000", "--attributes", "50") == 0
     assert "smallest z" in capfd.readouterr().out
+
+
+def test_ahead_of_nothing_is_nothing() -> None:
+    free = z_anonymity(1, 10, key=KEY)
+    assert [free.push(t, "a", "x") for t in (5.0, 6.0)] == ["x", "x"]
+    strict = z_anonymity(2, 10, key=KEY, ahead="0s")
+    # nobody moves the clock alone, not by a microsecond; two people at one time do
+    assert [strict.push(t, u, "x") for t, u in ((5, "a"), (6, "b"), (6.1, "c"), (7, "a"), (7, "b"))] == [
+        None,
+        None,
+        None,
+        None,
+        "x",
+    ]
+    assert strict.counters["released"] == 1
+    default = z_anonymity(2, 10, key=KEY)
+    assert [default.push(t, u, "x") for t, u in ((5, "a"), (6, "b"), (6.1, "c"))] == [None, "x", "x"]
+    schema = Schema({**SCHEMA.columns, "time": Column("time", ahead="0s")})
+    running = ZAnon().start(schema, [ZAnonymity(2, "10m")], key=KEY)
+    data = frame(300)
+    running.push(Batch(data, (data["time"].to_numpy() * 1e6).astype(np.int64), data["who"], 0))
+    assert running.counters["released"] == 0

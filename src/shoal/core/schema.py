@@ -18,7 +18,9 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One column: its role, and what its values are.
 
     ``missing`` says what an empty cell is: a value of its own, or a reason to suppress the row. ``weight`` scales
-    the loss of a quasi column. ``unit``, ``late`` and ``ahead`` belong to the time column of a stream.
+    the loss of a quasi column. ``unit``, ``late`` and ``ahead`` belong to the time column of a stream: how late an
+    event may come, and how far ahead of the stream's clock one person alone may move it (by default as far as the
+    method remembers; ``0s``: not at all, two people must agree on every step of the clock).
     """
 
     role: Role
@@ -28,7 +30,7 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     missing: Literal["value", "suppress"] = "value"
     unit: Literal["s", "ms", "us", "ns"] = "s"
     late: str = "0s"
-    ahead: str = "0s"
+    ahead: str | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.weight < float("inf"):

@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal.kernels.compile import bare
 
-NOW, LATE, AHEAD, WITNESSES, WAITING, NEXT = 0, 1, 2, 3, 4, 5
+NOW, LATE, AHEAD, WITNESSES, WAITING, NEXT, LIMIT = 0, 1, 2, 3, 4, 5, 6  # LIMIT: what was before it is forgotten
 HEADER = 8
 WAIT = 256  # how many unconfirmed events are remembered; the oldest gives way
 UNSET = -1

@@ -305,9 +305,10 @@ def wait_for(wait, meta, time, subject, chains, base, width):
 
 
 @bare
-def absorb(wait, heap, pairs, nodes, meta, now, limit):
-    """What waited and is no longer ahead counts from now on."""
+def absorb(wait, ring, heap, pairs, nodes, meta, now, limit):
+    """What waited and is no longer ahead counts from now on; it stands in the ring if it is the newest there."""
     stride, width = U(meta[STRIDE]), meta[STRIDE] - 2
+    mask = U(ring.size) // stride - ONE
     for i in range(WAIT):
         base = U(i) * stride
         time, subject = wait[base], wait[base + ONE]
@@ -318,7 +319,10 @@ def absorb(wait, heap, pairs, nodes, meta, now, limit):
             for level in range(width):
                 if wait[base + TWO + U(level)] != 0:
                     moved |= add(pairs, nodes, meta, wait[base + TWO + U(level)], subject, time, False)
-            if moved:
+            newest = meta[TAIL] == meta[HEAD] or ring[(U(meta[TAIL] - 1) & mask) * stride] <= time
+            if moved and newest:
+                remember(ring, meta, time, subject, wait, base + TWO, width)
+            elif moved:
                 remember_late(heap, meta, time, subject, wait, base + TWO, width)
         wait[base + ONE] = 0
         meta[WAITING] -= 1

@@ -3,7 +3,7 @@
 import numpy as np
 
 from shoal.kernels.address import floats_at, words_at
-from shoal.kernels.clock import BAD, BEHIND, FUTURE, NOW, ON_TIME, tell
+from shoal.kernels.clock import BAD, BEHIND, FUTURE, LIMIT, NOW, ON_TIME, tell
 from shoal.kernels.compile import bare, kernel
 from shoal.kernels.sliding import (
     _SPREAD,
@@ -105,7 +105,7 @@ def decide_one(
         expire_late(limit, heap, pairs, nodes, meta)
     on_time = verdict == ON_TIME
     if on_time and meta[WAITING] > 0:
-        absorb(wait, heap, pairs, nodes, meta, now, limit)
+        absorb(wait, ring, heap, pairs, nodes, meta, now, limit)
     if time < limit:
         return -1, LATE
     if meta[PAIRS] + width > meta[CEILING] or meta[TAIL] - meta[HEAD] + meta[HEAP] >= meta[ROWS]:
@@ -266,8 +266,9 @@ def decide_next(address, time, subject, row):
         return -100 - need
     verdict = tell(clock, time, subject)
     now = clock[NOW]
+    clock[LIMIT] = max(clock[LIMIT], now - fixed[0])
     level, reason = decide_one(
-        verdict, time, now, now - fixed[0], subject, chains, base, width, fixed[1],
+        verdict, time, now, clock[LIMIT], subject, chains, base, width, fixed[1],
         ring, heap, pairs, nodes, wait, meta, counts, U(0),
     )  # fmt: skip
     totals[16 + level if level >= 0 else reason] += 1

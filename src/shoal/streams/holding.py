@@ -309,9 +309,9 @@ def clock_of(task: Task, events: Events, bounds: Bounds) -> Clock:
 
 def _clock(schema: Schema) -> Ints:
     name = next(iter(schema.of("time")), None)
-    late, ahead = (schema[name].late, schema[name].ahead) if name else ("0s", "0s")
-    # a clock that may not run ahead at all would stand still; one person more than an hour ahead still moves nothing
-    clock: Ints = clocks.new(duration(late), duration(ahead) or duration("1h"), WITNESSES)
+    late, ahead = (schema[name].late, schema[name].ahead) if name else ("0s", None)
+    # without a word about it, one person more than an hour ahead moves nothing
+    clock: Ints = clocks.new(duration(late), duration("1h" if ahead is None else ahead), WITNESSES)
     return clock
 
 

@@ -133,7 +133,7 @@ class RunningZ(Running):
             schema.quasi,
             key=key,
             late=duration(time.late) if time else 0,
-            ahead=duration(time.ahead) if time else 2**60,
+            ahead=(None if time.ahead is None else duration(time.ahead)) if time else 2**60,
         )
         self._coders = {n: Coder(schema[n].hierarchy, key, n, spec.longest) for n in schema.quasi}
         self._people = Printer(key, "subject")

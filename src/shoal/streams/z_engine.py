@@ -47,13 +47,13 @@ class ZEngine:
     """Decides events of one or several quasi columns under one clock and one z."""
 
     def __init__(
-        self, spec: ZAnon, promise: ZAnonymity, columns: Sequence[str], *, key: bytes, late: int, ahead: int
+        self, spec: ZAnon, promise: ZAnonymity, columns: Sequence[str], *, key: bytes, late: int, ahead: int | None
     ) -> None:
         self.spec = spec
         self.promise = promise
         self._key = key
         # looking no further ahead than the window costs nothing: after a longer silence nobody is left to be counted
-        self.clock = clocks.new(late, ahead or promise.longest, spec.witnesses)
+        self.clock = clocks.new(late, promise.longest if ahead is None else ahead, spec.witnesses)
         options = {
             words.STICKY: int(spec.sticky),
             words.TOP: 64 if spec.generalize else 1,
@@ -92,7 +92,9 @@ class ZEngine:
         n = len(times)
         verdicts, nows = np.empty(n, np.int8), np.empty(n, np.int64)
         clocks.tell_all(self.clock, times, subjects, verdicts, nows)
-        limits = np.maximum.accumulate(nows - self.promise.spans(nows)) if n else nows
+        limits = np.maximum.accumulate(np.maximum(nows - self.promise.spans(nows), self.clock[clocks.LIMIT]))
+        if n:  # a window that grows does not bring back what was forgotten
+            self.clock[clocks.LIMIT] = limits[-1]
         out: list[dict[str, Decided]] = []
         at = 0
         while at < n or not out:

@@ -52,13 +52,20 @@ class ZStream:
         *,
         unit: Unit = "s",
         late: Duration = 0,
-        ahead: Duration = 0,
+        ahead: Duration | None = None,
         key: bytes | None = None,
         snapshot: bytes | None = None,
     ) -> None:
         self.method = method or ZAnon()
         key = key if key is not None else secrets.token_bytes(32)
-        self.engine = ZEngine(self.method, promise, ["value"], key=key, late=duration(late), ahead=duration(ahead))
+        self.engine = ZEngine(
+            self.method,
+            promise,
+            ["value"],
+            key=key,
+            late=duration(late),
+            ahead=None if ahead is None else duration(ahead),
+        )
         self._unit: Unit = unit
         self._scale = scale(unit)
         self._form = np.array([SECOND / PER_SECOND[unit], LAST / SECOND * PER_SECOND[unit]])
@@ -210,7 +217,7 @@ def z_anonymity(
     *,
     unit: Unit = "s",
     late: Duration = 0,
-    ahead: Duration = 0,
+    ahead: Duration | None = None,
     key: bytes | None = None,
     snapshot: bytes | None = None,
     **options: Any,
