@@ -119,9 +119,9 @@ class Worker:
                 heard = time.monotonic()
             full = max(map(len, self._pending.values()), default=0) >= MOST
             if full or time.monotonic() - last >= self._commit_every:
+                last = time.monotonic()  # from beginning to beginning: how long a commit takes must not add up
                 self._commit()
                 self._tick()
-                last = time.monotonic()
 
     def _usable(self, message: Any) -> bool:
         error = message.error()
