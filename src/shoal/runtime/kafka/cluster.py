@@ -46,10 +46,8 @@ class Cluster:
         """Whether a broker lets users in where no right says so, or checks no rights at all."""
         kind = self._admin.ConfigResource
         nodes = [str(b.id) for b in self._client.list_topics(timeout=10).brokers.values()]
-        found = self._results(
-            self._client.describe_configs([kind(kind.Type.BROKER, n) for n in nodes]), "asking for broker settings"
-        )
-        for _, entries in found:
+        asked = [self._client.describe_configs([kind(kind.Type.BROKER, n)]) for n in nodes]  # each answers for itself
+        for _, entries in [one for many in asked for one in self._results(many, "asking for broker settings")]:
             allow = entries.get("allow.everyone.if.no.acl.found")
             authorizer = entries.get("authorizer.class.name")
             if (allow is not None and allow.value == "true") or authorizer is None or not authorizer.value:

@@ -1,0 +1,208 @@
+"""Chaos: workers killed at random moments, rebalances, brokers lost, and every promise checked over the whole log.
+
+The whole run: ``python tests/kafka/chaos.py --records 1000000 --kills 50``. Each run prints its seed; ``--seed`` gives
+the same records and the same order of blows again (not the same moments: those are the machine's).
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from stage import KEYS, Stage
+
+from shoal.policy.load import load
+from shoal.runtime.kafka import stateful
+from shoal.runtime.kafka.output import Disguise, Record
+
+PARTITIONS = 4
+K, L = 5, 2
+POLICY = """
+dataset: visits
+source: {use: kafka, topic: {topic}, properties: admin.properties}
+columns:
+  time: {role: time, late: 5s}
+  number: {role: plain, type: int}
+  client: {role: subject, type: str}
+  age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 100}}
+  domain: {role: quasi, type: str, hierarchy: {use: path, depth: 2}}
+  diag: {role: sensitive, type: str}
+views:
+  ward:
+    show: [number, diag]
+  market:
+    show: [number, domain]
+    promises: [{use: z-anonymity, z: 5, window: 60s}]
+    method: z-anonymity
+  research:
+    show: [number, age, domain, diag]
+    promises: [{use: k-anonymity, k: 5}, {use: l-diversity, l: 2, column: diag}]
+    method: {use: batches, delay: 200, reuse: 1000}
+"""
+
+
+@dataclass
+class Chaos:
+    """One run: what was done to the service, and what came out wrong (nothing, if all is well)."""
+
+    stage: Stage
+    records: int
+    kills: int
+    seed: int
+    workers: int = 2
+    between: tuple[float, float] = (2.0, 4.0)  # seconds between two blows
+    lose_brokers: bool = False
+    protocol: str = "classic"
+    blows: Counter[str] = field(default_factory=Counter)
+    people: dict[int, str] = field(default_factory=dict)
+
+    def run(self) -> list[str]:
+        """Serve all records under blows; answers what is wrong afterwards."""
+        chance = random.Random(self.seed)
+        print(f"chaos: seed {self.seed}, {self.records:,} records, {self.kills} kills, {self.protocol}", flush=True)
+        bursts = iter(self._bursts(random.Random(self.seed)))
+        team = [self.stage.start("--protocol", self.protocol) for _ in range(self.workers)]
+        while self.blows["kill"] < self.kills:
+            time.sleep(chance.uniform(*self.between))
+            # a burst first, so that the blow hits work
+            feeder = threading.Thread(target=self.stage.send, args=(next(bursts, []),))
+            feeder.start()
+            time.sleep(chance.uniform(0, 2))
+            self._blow(chance, team)
+            feeder.join()
+        for burst in bursts:
+            self.stage.send(burst)
+        self.stage.until(lambda: self._team(team) and self.stage.committed() >= self.records, 600)
+        time.sleep(1)
+        self.stage.stop()
+        print(f"chaos: {dict(self.blows)}; checking", flush=True)
+        return self.wrong()
+
+    def _blow(self, chance: random.Random, team: list[Any]) -> None:
+        kind = chance.choices(["kill", "leave", "broker"], [6, 1, 1 if self.lose_brokers else 0])[0]
+        victim = chance.choice(team)
+        if kind == "broker":
+            node = chance.choice(sorted(self.stage.cluster.running))
+            self.stage.cluster.kill(node, chance.choice([signal.SIGKILL, signal.SIGTERM]))
+            time.sleep(chance.uniform(1, 8))
+            self.stage.cluster.launch(node)
+        elif victim.poll() is None:
+            victim.send_signal(signal.SIGKILL if kind == "kill" else signal.SIGTERM)
+            victim.wait(90)
+        else:
+            return
+        self.blows[kind] += 1
+        self._team(team)
+
+    def _team(self, team: list[Any]) -> bool:
+        """Workers that are gone are replaced."""
+        for at, process in enumerate(team):
+            if process.poll() is not None:
+                team[at] = self.stage.start("--protocol", self.protocol)
+        return True
+
+    def _bursts(self, chance: random.Random) -> Iterator[list[tuple[bytes, bytes, int]]]:
+        size = -(-self.records // (self.kills + 1))
+        for first in range(0, self.records, size):
+            yield [self._visit(chance, n) for n in range(first, min(first + size, self.records))]
+
+    def _visit(self, chance: random.Random, number: int) -> tuple[bytes, bytes, int]:
+        person = int(chance.paretovariate(0.4)) % 5000
+        self.people[number] = f"person{person}"
+        value = {
+            "time": 1_000 + number / 100 - (chance.random() * 7 if chance.random() < 0.1 else 0),
+            "number": number,
+            "client": self.people[number],
+            "age": person % 90,
+            "domain": f"d{person % 7}.s{chance.randrange(9)}",
+            "diag": chance.choice(["E10", "E11", "E12"]),
+        }
+        return msgspec.json.encode(value), b"k%d" % person, person % PARTITIONS
+
+    def wrong(self) -> list[str]:
+        """Everything the log says against the promises."""
+        out: list[str] = []
+        topic = self.stage.topic
+        ward = Counter(msgspec.json.decode(m.value())["number"] for m in self.stage.drain(f"{topic}.ward"))
+        out += [f"ward: {self.records - len(ward)} records missing"] if len(ward) != self.records else []
+        out += [f"ward: {sum(n > 1 for n in ward.values())} records repeated"] if max(ward.values()) > 1 else []
+        for role in ("market", "research"):
+            committed = [m.value() for m in self.stage.drain(f"{topic}.{role}")]
+            ever = [m.value() for m in self.stage.drain(f"{topic}.{role}", "read_uncommitted")]
+            self.blows[f"{role}: aborted records"] = len(ever) - len(committed)
+            forms = defaultdict(set)
+            for value in ever:
+                forms[msgspec.json.decode(value)["number"]].add(value)
+            several = sum(len(f) > 1 for f in forms.values())
+            out += [f"{role}: {several} records in several forms"] if several else []
+            times = Counter(msgspec.json.decode(v)["number"] for v in committed)
+            out += [f"{role}: {sum(n > 1 for n in times.values())} repeated"] if max(times.values()) > 1 else []
+            out += [] if Counter(committed) == self._uninterrupted(role) else [f"{role}: not the uninterrupted run"]
+            self.blows[f"{role}: released"] = len(committed)
+        return out + self._groups()
+
+    def _groups(self) -> list[str]:
+        people, kinds = defaultdict(set), defaultdict(set)
+        for message in self.stage.drain(f"{self.stage.topic}.research", "read_uncommitted"):
+            row = msgspec.json.decode(message.value())
+            people[row["age"], row["domain"]].add(self.people[row["number"]])
+            kinds[row["age"], row["domain"]].add(row["diag"])
+        few, alike = sum(len(p) < K for p in people.values()), sum(len(d) < L for d in kinds.values())
+        out = [f"research: {few} of {len(people)} groups below k"] if few else []
+        return out + ([f"research: {alike} groups below l"] if alike else [])
+
+    def _uninterrupted(self, role: str) -> Counter[bytes]:
+        """What one worker that nobody disturbs publishes: the same views over the same partitions."""
+        policy = load(self.stage.file)
+        order = defaultdict(list)
+        for m in self.stage.drain(self.stage.topic):
+            order[m.partition()].append(Record(m.partition(), m.offset(), m.key(), m.value(), 0))
+        out: Counter[bytes] = Counter()
+        for partition, records in order.items():
+            disguise = Disguise(policy.views[role], self.stage.topic, PARTITIONS, KEYS)
+            view = stateful.start(policy, role, partition, KEYS, disguise, None)
+            for at in range(0, len(records), 7001):
+                out.update(o.value for o in view.push(records[at : at + 7001])[0] if o.value is not None)
+        return out
+
+
+def main() -> int:
+    """The whole run, on three brokers of its own."""
+    from conftest import _broker_module
+
+    words = argparse.ArgumentParser()
+    words.add_argument("--records", type=int, default=1_000_000)
+    words.add_argument("--kills", type=int, default=50)
+    words.add_argument("--seed", type=int, default=int(time.time()))
+    words.add_argument("--protocol", default="classic")
+    words.add_argument("--brokers", type=int, default=3)
+    asked = words.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="shoal-chaos-"))
+    cluster = _broker_module().Cluster(folder / "kafka", asked.brokers).start()
+    try:
+        stage = Stage(cluster, folder, POLICY, PARTITIONS)
+        run = Chaos(stage, asked.records, asked.kills, asked.seed, lose_brokers=True, protocol=asked.protocol)
+        began = time.monotonic()
+        wrong = run.run()
+        print(f"chaos: {time.monotonic() - began:.0f} s, {dict(run.blows)}")
+        print("\n".join(wrong) or "chaos: every record once, one form each, every group kept its promise")
+        return 1 if wrong else 0
+    finally:
+        cluster.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

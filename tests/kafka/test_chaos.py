@@ -1,0 +1,31 @@
+"""A bounded share of the chaos run; the whole by ``python tests/kafka/chaos.py``."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from chaos import PARTITIONS, POLICY, Chaos
+from conftest import _broker_module
+from stage import Stage
+
+pytestmark = [pytest.mark.system, pytest.mark.slow]
+RECORDS = int(os.environ.get("SHOAL_CHAOS_RECORDS", "20000"))
+KILLS = int(os.environ.get("SHOAL_CHAOS_KILLS", "3"))
+SEED = int(os.environ.get("SHOAL_CHAOS_SEED", "7"))
+
+
+def test_killed_workers_and_a_lost_broker_change_nothing_that_is_published(cluster, tmp_path):
+    """``cluster`` says whether brokers can run here; these three are the test's own."""
+    three = _broker_module().Cluster(tmp_path / "three", 3)
+    try:
+        three.start()
+        stage = Stage(three, tmp_path, POLICY, PARTITIONS)
+        run = Chaos(stage, RECORDS, KILLS, SEED, lose_brokers=True)
+        run.blows["broker"] = 0
+        wrong = run.run()
+        assert not wrong, f"seed {SEED}: {wrong}"
+        assert run.blows["kill"] == KILLS
+        stage.stop()
+    finally:
+        three.stop()
