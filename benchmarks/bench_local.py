@@ -106,7 +106,7 @@ def effort() -> None:
     ready = coded(data)
     rows = []
     for k in ARX:
-        for steps in ("low", 1_000, 4_000, "normal", 60_000 if k < 50 else 8_000):
+        for steps in ("low", 1_000, 4_000, "normal", 60_000 if k < 50 else 8_000, "high"):
             seconds, grouping = cpu(lambda k=k, steps=steps: Local(effort=steps).group(ready, [KAnonymity(k)]))
             rows.append([k, steps, Local(effort=steps).steps(k), scored(data, ready, grouping.labels)[0], seconds])
     table("Adult: loss against effort", ["k", "effort", "steps", "GCP %", "CPU s"], rows)

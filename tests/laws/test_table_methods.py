@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import msgspec
 import numpy as np
 import polars as pl
@@ -15,8 +17,10 @@ from shoal.core.hierarchy.prefix import Prefix
 from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.hierarchy.tree import Tree
+from shoal.core.release import boxes_of
 from shoal.core.schema import Column, Schema
 from shoal.core.table import code
+from shoal.measures.loss import loss
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
@@ -191,3 +195,52 @@ def test_nan_is_a_missing_value(name):
     frame = pl.DataFrame({"x": [1.0, float("nan"), 2.0, float("nan"), 1.5, 1.25]})
     out = anonymize(frame, quasi={"x": Range()}, k=2, method=name)
     assert out.report.verified
+
+
+def partitions(rows: tuple[int, ...], k: int):
+    """All ways to part rows into groups of at least k and fewer than 2k (larger ones can be parted again)."""
+    if not rows:
+        yield []
+    for size in range(k, min(len(rows), 2 * k - 1) + 1):
+        for others in itertools.combinations(rows[1:], size - 1):
+            left = tuple(r for r in rows[1:] if r not in others)
+            for more in partitions(left, k):
+                yield [[rows[0], *others], *more]
+
+
+@every_method(25)
+@given(rows=st.lists(ROWS, min_size=4, max_size=8), names=CHOICE, k=st.integers(2, 3))
+def test_nothing_loses_less_than_the_best_of_all_groupings(name, rows, names, k):
+    frame = pl.DataFrame(rows, schema=TYPES)
+    table = code(frame, schema(names, people=False))
+    assume(table.size >= k)
+
+    def total(group: list[int]) -> float:
+        codes = table.matrix[group]
+        low, high = codes.min(0, keepdims=True), codes.max(0, keepdims=True)
+        return len(group) * sum(float(x.ncp(low[:, j], high[:, j])[0]) for j, x in enumerate(table.levels))
+
+    best = min(sum(map(total, p)) for p in partitions(tuple(range(table.size)), k))
+    found = TABLE_METHODS.get(name)().group(table, [KAnonymity(k)])
+    lost = loss(table, found.labels, boxes_of(table, found.labels, found.floor))
+    assert lost.gcp * table.size * len(names) >= best - 1e-9
+    if name == "local":
+        assert lost.gcp * table.size * len(names) <= best + 1e-9
+
+
+@settings(max_examples=60)
+@given(frame=FRAMES, names=CHOICE, promises=PROMISES)
+def test_of_the_full_domain_methods_the_lattice_loses_least(frame, names, promises):
+    described = schema(names, people=False)
+    best, other = (release(frame, described, promises, method) for method in ("lattice", "datafly"))
+    assert best.report.loss.gcp <= other.report.loss.gcp + 1e-9
+
+
+@pytest.mark.parametrize("hierarchy", [Suppress(), Prefix(8)])
+def test_a_million_different_texts_are_no_trouble(hierarchy):
+    n = 1_000_000
+    frame = pl.DataFrame({"name": pl.arange(n, eager=True).cast(str).str.zfill(8), "age": np.arange(n) * 7 % 90})
+    table = code(frame, Schema.build(quasi={"name": hierarchy, "age": None}))
+    sizes = np.bincount(TABLE_METHODS.get("local")(effort="low").group(table, [KAnonymity(5)]).labels)
+    assert sizes.min() >= 5
+    assert sizes.sum() == n

@@ -1,0 +1,162 @@
+"""The rebuilding of `local` beside a slow twin that recomputes every cost from the rows themselves.
+
+All costs here are sums of halves, quarters and eighths, which floats add without rounding: the twin and the kernel see
+the same ties, and draw the same numbers to break them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.core.hierarchy.range import Range
+from shoal.core.hierarchy.suppress import Suppress
+from shoal.core.hierarchy.tree import Tree
+from shoal.core.schema import Schema
+from shoal.core.table import Table, code
+from shoal.kernels.local_groups import make_groups, new_draft
+from shoal.kernels.local_hooks import grows, only_counts_rows
+from shoal.kernels.local_pairs import make_pairs
+from shoal.kernels.local_rebuild import _rebuild
+from shoal.kernels.promises import workspace
+from shoal.promises.k_anonymity import KAnonymity
+from shoal.promises.l_diversity import LDiversity
+from shoal.promises.rules import compile_rules
+
+EIGHT = {"ad": {"ab": ["a", "b"], "cd": ["c", "d"]}, "eh": {"ef": ["e", "f"], "gh": ["g", "h"]}}
+QUASI = {"n": Range(min=0, max=8), "t": Tree(nodes=EIGHT), "s": Suppress()}
+ROWS = st.tuples(
+    st.integers(0, 8), st.sampled_from("abcdefgh"), st.sampled_from("xy"), st.sampled_from("123"), st.integers(0, 7)
+)
+TABLES = st.lists(ROWS, min_size=6, max_size=20).map(
+    lambda rows: code(
+        pl.DataFrame(rows, schema=["n", "t", "s", "ill", "who"], orient="row"),
+        Schema.build(quasi=QUASI, sensitive=["ill"], subject="who", weights={"n": 2.0}),
+    )
+)
+MASK = (1 << 64) - 1
+
+
+class Draws:
+    """SplitMix64, as its definition says."""
+
+    def __init__(self, seed: int) -> None:
+        self.state = seed
+
+    def below(self, count: int) -> int:
+        self.state = (self.state + 0x9E3779B97F4A7C15) & MASK
+        z = self.state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+        return min(count - 1, int(((z ^ (z >> 31)) >> 11) / 2**53 * count))
+
+
+def cost(table: Table, rows: list[int]) -> float:
+    """What one row of a group costs, by the definition."""
+    codes = table.matrix[rows]
+    low, high = codes.min(0, keepdims=True), codes.max(0, keepdims=True)
+    return float(
+        sum(
+            w * x.ncp(low[:, j], high[:, j])[0]
+            for j, (w, x) in enumerate(zip(table.weights, table.levels, strict=True))
+        )
+    )
+
+
+def slowly(table: Table, k: int, l: int, draws: Draws) -> tuple[list[list[int]], float]:
+    """All rows as one pool: groups grown from random rows by their cheapest rows, the rest to where it costs least."""
+    person, ill = table.people, table.sensitive["ill"].codes
+    rest = list(range(table.size))
+    groups: list[list[int]] = []
+    while len(rest) >= k:
+        before, group = list(rest), [take(rest, draws.below(len(rest)))]
+        while lack := lacking(group, person, ill, k, l):
+            best = None
+            first = draws.below(len(rest)) if rest else 0
+            for step in range(1, len(rest) + 1):
+                z = (first + step) % len(rest)
+                helps = {
+                    "rows": True,
+                    "people": person is None or person[rest[z]] not in {person[r] for r in group},
+                    "values": ill[rest[z]] not in {ill[r] for r in group},
+                }[lack]
+                if helps and (best is None or cost(table, [*group, rest[z]]) < cost(table, [*group, rest[best]])):
+                    best = z
+            if best is None:
+                break
+            group.append(take(rest, best))
+        if lacking(group, person, ill, k, l):
+            rest = [*rest, *reversed(group)]  # they stay where they were put: behind the rows left, last taken first
+            assert sorted(rest) == sorted(before)
+            if groups:
+                break
+            return [], np.inf
+        groups.append(group)
+    total = sum(len(g) * cost(table, g) for g in groups)
+    for row in rest:
+        prices = [len(g) * (cost(table, [*g, row]) - cost(table, g)) + cost(table, [*g, row]) for g in groups]
+        if not groups:
+            return [], np.inf
+        at = prices.index(min(prices))
+        total += prices[at]
+        groups[at] = [*groups[at], row]
+    return groups, total
+
+
+def take(rest: list[int], z: int) -> int:
+    """The last one moves to the place of the one that goes."""
+    rest[z], rest[-1] = rest[-1], rest[z]
+    return rest.pop()
+
+
+def lacking(group, person, ill, k: int, l: int) -> str:
+    if len(group) < k:
+        return "rows"
+    if person is not None and len({person[r] for r in group}) < k:
+        return "people"
+    return "values" if len({ill[r] for r in group}) < l else ""
+
+
+@given(TABLES, st.integers(2, 4), st.integers(1, 3), st.booleans(), st.integers(0, 1 << 40))
+@settings(max_examples=120)
+def test_a_rebuild_is_the_slow_one(table: Table, k: int, l: int, people: bool, seed: int) -> None:
+    if not people:
+        table = dataclasses.replace(table, people=None)
+    rules = compile_rules(table, [KAnonymity(k), *([LDiversity(l, "ill")] if l > 1 else [])])
+    pairs = make_pairs(table.shape())
+    n, m = table.matrix.shape
+    groups = make_groups(table.matrix, pairs, np.zeros(n, np.int32), n)
+    draft, work = new_draft(n + k + 1, m), workspace(rules)
+    ids = np.arange(n, dtype=np.int32)
+    made, loss = _rebuild(
+        table.matrix,
+        ids,
+        pairs,
+        rules,
+        bool(only_counts_rows(rules)),
+        bool(grows(rules)),
+        groups,
+        np.zeros(5, np.int32),
+        np.full(5, n, np.int64),
+        1,
+        ids,
+        n,
+        np.inf,
+        draft,
+        np.empty(n + k + 1, np.int32),
+        np.empty((m, n + k + 1), np.int32),
+        np.empty(n + k + 1),
+        np.empty(n + 1, np.int32),
+        work,
+        np.zeros(work.count.shape[0]),
+        np.array([seed], np.uint64),
+    )
+    expected, total = slowly(table, k, l, Draws(seed))
+    assert made == len(expected)
+    if made:
+        assert loss == total
+        assert [np.flatnonzero(draft.label[:n] == g).tolist() for g in range(made)] == [sorted(g) for g in expected]
