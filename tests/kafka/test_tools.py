@@ -302,7 +302,7 @@ def test_dead_letters_are_pointers_and_come_back_when_the_policy_fits(cluster, p
     file.write_text(loose.replace("masks: {age: blur}", "masks: {age: {use: suppress}}"))
     dry = shoal("replay", "policy.yaml", "--dry-run", "--json")
     assert dry.returncode == 0, dry.stderr
-    assert json.loads(dry.stdout) == {"pointers": 11, "ready": 10, "still": 1, "gone": 0}
+    assert json.loads(dry.stdout) == {"pointers": 11, "ready": 10, "still": 1, "partly": 0, "gone": 0}
     assert "Ott" not in dry.stdout + dry.stderr
     assert len(drain(cluster, topic)) == 41
     done = shoal("replay", "policy.yaml")
@@ -313,6 +313,11 @@ def test_dead_letters_are_pointers_and_come_back_when_the_policy_fits(cluster, p
     assert {int(k) for k, n in times.items() if n == 2} == set(range(10))
     work(file, 10)
     assert len([m for m in drain(cluster, f"{topic}.nurse") if m.value()]) == 40
+    # what another view has published would be published twice
+    other = "  clerk:\n    show: [diag]\n"
+    (file.parent / "wider.yaml").write_text(file.read_text() + other)
+    wider = Replay(load(file.parent / "wider.yaml"), KeyRing.load()).run(dry=True)
+    assert (wider.pointers, wider.ready, wider.partly) == (1, 0, 1)
     # nothing is queued twice, and the one that does not fit keeps its pointer
     once_more = Replay(load(file), KeyRing.load()).run()
     assert (once_more.pointers, once_more.ready, once_more.still) == (1, 0, 1)

@@ -13,8 +13,8 @@ def replay(policy: str, *, dry_run: Annotated[bool, Parameter(negative=())] = Fa
     """Look dead letters up in the source, and queue again what the policy can mask by now.
 
     The dead-letter topic holds pointers, never values. A record that fits is written to the end of the source once
-    more, and the workers take it like any other; one that does not keeps its pointer; one that the source has deleted
-    is counted as gone.
+    more, and the workers take it like any other; one that does not keeps its pointer, and so does one that some views
+    have published; one that the source has deleted is counted as gone.
 
     Example: correct the column's type in the policy, `shoal replay policy.yaml --dry-run`, then without it.
 
@@ -34,4 +34,5 @@ def replay(policy: str, *, dry_run: Annotated[bool, Parameter(negative=())] = Fa
     found = Replay(load(policy), KeyRing.load()).run(dry=dry_run)
     done = "would be queued again" if dry_run else "queued again"
     text = f"{found.pointers:,} dead letters: {found.ready:,} {done}, {found.still:,} still do not fit"
-    answer(as_json(found) if json else f"{text}, {found.gone:,} gone from the source")
+    rest = f"{found.partly:,} are published in other views, {found.gone:,} gone from the source"
+    answer(as_json(found) if json else f"{text}, {rest}")

@@ -92,6 +92,8 @@ def run(
     log
         text, or json: one object per line on standard error, never a value.
     """
+    import time
+
     from shoal.cli.clients import until_asked
     from shoal.core.errors import ShoalError, UsageError
     from shoal.core.keys import KeyRing
@@ -115,6 +117,7 @@ def run(
     codecs: list[Any] = []
 
     def make(latest: Policy) -> Worker:
+        counters.restoring = True
         codec = codec_of(latest)
         if codec is not None:
             codec.register()
@@ -126,6 +129,7 @@ def run(
         warm(view)
 
     def stop() -> bool:
+        counters.beat = time.monotonic()  # also while paused, or waiting for a new start
         if journal:
             journal.turn(counters)
         return asked()

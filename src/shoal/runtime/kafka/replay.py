@@ -1,8 +1,9 @@
 """Dead letters, again: each pointer is looked up in the source, and what can be masked by now is queued once more.
 
 The dead-letter topic holds no values, so the source must still hold the record: what retention has deleted is counted
-as gone. A record that still does not fit keeps its pointer. Records, pointers and the position among the dead letters
-commit in one transaction, so no record is queued twice.
+as gone. A record that still does not fit keeps its pointer, and so does one that only some views could not read: the
+others have published it, and would publish it again. Records, pointers and the position among the dead letters commit
+in one transaction, so no record is queued twice.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ class Pointer(msgspec.Struct, frozen=True):
     partition: int
     offset: int
     error: str = ""
+    views: tuple[str, ...] = ()  # those that could not read it
     tried: int = 0
 
 
@@ -41,6 +43,7 @@ class Replayed(msgspec.Struct):
     pointers: int = 0
     ready: int = 0  # can be masked by now
     still: int = 0  # does not fit yet
+    partly: int = 0  # other views have published it
     gone: int = 0  # deleted from the source
 
 
@@ -55,6 +58,7 @@ class Replay:
         self._topic = str(source["topic"])
         self._dead = f"{self._topic}.shoal.dead"
         self._codec = codec_of(policy)
+        self._roles = tuple(policy.views)
         views = [RoleView.of(policy, role) for role in policy.views]
         self._views = RecordViews([v for v in views if not v.windows], keys)
 
@@ -71,11 +75,14 @@ class Replay:
                 message = self._look_up(source, pointer)
                 if message is None:
                     found.gone += 1
-                elif self._fits(message.value()):
+                    continue
+                published = set(self._roles) - set(pointer.views)
+                found.partly += bool(published)
+                if not published and self._fits(message.value()):
                     ready.append(message)
                 else:
                     still.append(pointer)
-            found.ready, found.still = len(ready), len(still)
+            found.ready, found.still = len(ready), len(still) - found.partly
             if not dry and pointers:
                 self._queue(consumer, positions, ready, still)
             return found

@@ -63,7 +63,7 @@ class Worker:
         self._disguises: dict[str, Disguise] = {}
         self._shards: dict[int, list[Shard]] = {}
         self._pending: dict[str, list[Outgoing]] = {role: [] for role in self._targets}
-        self._dead: list[Record] = []
+        self._dead: list[tuple[Record, list[str]]] = []  # with the views that cannot read it
         self._positions: dict[int, int] = {}  # what this commit reaches
         self._reached: dict[int, int] = {}  # what was reached before
         self._lost = False
@@ -146,14 +146,15 @@ class Worker:
             for shard in self._shards[partition]:
                 out, bad = shard.push(mine)
                 self._pending[shard.role] += out
-                dead |= {(r.partition, r.offset): r for r in bad}
+                for record in bad:
+                    dead.setdefault((record.partition, record.offset), (record, []))[1].append(shard.role)
         self._dead += dead.values()
         for record in records:
             self._positions[record.partition] = record.offset + 1
         self.counters.read += len(records)
 
-    def _take_plain(self, records: list[Record]) -> dict[tuple[int, int], Record]:
-        """The views that remember nothing; answers the records that cannot be read."""
+    def _take_plain(self, records: list[Record]) -> dict[tuple[int, int], tuple[Record, list[str]]]:
+        """The views that remember nothing; answers the records that cannot be read, and by which views."""
         if self._plain is None:
             return {}
         full = [r for r in records if r.value is not None]
@@ -165,7 +166,7 @@ class Worker:
             disguise = self._disguises[role]
             self._pending[role] += disguise.dress_many(kept, values)
             self._pending[role] += [d for r in tombstones if (d := disguise.dress(r, None)) is not None]
-        return {(full[at].partition, full[at].offset): full[at] for at in refused}
+        return {(r.partition, r.offset): (r, list(self._plain.roles)) for r in (full[at] for at in sorted(refused))}
 
     def _tick(self) -> None:
         """Move the clock of views that wait: the tick is committed first, then acted on."""
@@ -190,10 +191,9 @@ class Worker:
         with self._out.transaction(self._consumer, self._positions):
             for role, pending in self._pending.items():
                 self._write(role, pending, commit)
-            for letter in self._dead:
-                self._out.write(
-                    f"{self._topic}.shoal.dead", _pointer(self._topic, letter), None, letter.partition, letter.timestamp
-                )
+            for letter, roles in self._dead:
+                pointer = _pointer(self._topic, letter, roles)
+                self._out.write(f"{self._topic}.shoal.dead", pointer, None, letter.partition, letter.timestamp)
             self._keep(shards, whole=whole, ticks=ticks or [])
         self._lost = False
         self._count(time.monotonic() - began)
@@ -302,8 +302,7 @@ class Worker:
         return self._kafka.Consumer(settings)
 
 
-def _pointer(topic: str, record: Record) -> bytes:
+def _pointer(topic: str, record: Record, views: list[str]) -> bytes:
     """Where a record that could not be masked stands: who may read the source can look it up there."""
-    return msgspec.json.encode(
-        {"topic": topic, "partition": record.partition, "offset": record.offset, "error": "unreadable"}
-    )
+    place = {"topic": topic, "partition": record.partition, "offset": record.offset}
+    return msgspec.json.encode({**place, "error": "unreadable", "views": views})
