@@ -5,47 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from shoal.connect.files import read
 from shoal.core.errors import PolicyError, PromiseError
-from shoal.core.groups import Finding, Groups
+from shoal.core.groups import Groups
 from shoal.policy.document import Policy, View
 from shoal.promises.kp_anonymity import KPAnonymity
 from shoal.promises.l_diversity import LDiversity
+from shoal.report.curves import SeriesReport
 from shoal.series.face import SeriesRelease
 from shoal.series.face import anonymize_series as group_series
-
-
-class SeriesReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about a release of curves."""
-
-    title: str
-    method: str
-    rows: int
-    released: int
-    withheld: dict[str, int]
-    altered: dict[str, int]
-    findings: list[Finding]
-    verified: bool
-    figures: dict[str, float]
-
-    def json(self) -> str:
-        """All figures, for machines."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
-
-    def text(self) -> str:
-        """A page for the terminal."""
-        lines = [f"{self.title}: {self.released:,} of {self.rows:,} curves released by {self.method}", ""]
-        lines += [f"Promises: {'VERIFIED' if self.verified else 'BROKEN'}"]
-        lines += [f"  {'✓' if f.kept else '✗'} {f}" for f in self.findings]
-        lines += ["", "Loss and sizes:"]
-        width = max(map(len, self.figures), default=0)
-        lines += [f"  {name.replace('_', ' '):<{width}}  {value:,.4g}" for name, value in self.figures.items()]
-        lines += [f"Withheld: {n:,} curves ({why})" for why, n in self.withheld.items()]
-        lines += [f"Altered: {n:,} values of {column}" for column, n in self.altered.items() if n]
-        return "\n".join(lines)
 
 
 def anonymize_series(

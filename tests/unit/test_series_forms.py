@@ -282,3 +282,21 @@ def test_another_pattern_needs_nothing_but_the_seam(method):
         rose = curves[release.rows, -1] > curves[release.rows, 0]
         assert (release.data.pattern == np.where(rose, "up", "down")).all()
         assert release.loss.pattern == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("written", "kind"),
+    [
+        (["2026-01-09", "2026-01-10"], pl.Date),
+        (["2026-01-09T05:00:00", "2026-01-10T05:00:00.25"], pl.Datetime("us")),
+        (["2026-01-09 05:00", "2026-01-10 05:00"], pl.Datetime("us")),
+        (["9", "10"], pl.Int64),
+        (["9.5", "10"], pl.Float64),
+        (["monday", "tuesday"], pl.String),
+    ],
+)
+def test_times_written_as_text_are_read_as_what_they_are(written, kind):
+    frame = pl.DataFrame({"who": ["a", "a", "b", "b"], "at": written * 2, "v": [1, 2, 3, 4]})
+    release = anonymize_series(frame, k=2, p=1, id="who", time="at", value="v")
+    assert release.data.schema["at"] == kind
+    assert release.curves.values.tolist() == [[1, 2], [3, 4]]  # 9 before 10: not by the alphabet

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from shoal.cli.curves import asked_of_curves, curves_of, release_curves, release_curves_view
 from shoal.cli.terminal import File, Json, Names, Output, Separator, answer, names, pairs, progress, say
 from shoal.core.errors import UsageError
 
@@ -14,10 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from shoal.core.schema import Schema
-    from shoal.curves import SeriesReport
-    from shoal.policy.document import Policy, View
     from shoal.promises.base import Promise
-    from shoal.series.face import SeriesRelease
     from shoal.tables.base import TableMethod
 
 
@@ -41,6 +39,9 @@ def anonymize(
     p: int | None = None,
     time: str | None = None,
     value: str | None = None,
+    every: str | None = None,
+    missing: str | None = None,
+    perturb: Annotated[bool, Parameter(negative=())] = False,
     append: str | None = None,
     publish: Literal["whole", "new"] = "whole",
     method: str | None = None,
@@ -96,6 +97,14 @@ def anonymize(
         Of a long table of curves: the column of the instants.
     value
         Of a long table of curves: the column of the values.
+    every
+        Of a long table of curves: make instants this far apart, for example 1h (or 5, of numbers); values between two
+        are averaged, or as `--set aggregate=sum` says.
+    missing
+        Of curves: what to do where an instant is missing: error (the default), drop, previous, interpolate, zero.
+    perturb
+        Of curves with l: change sensitive numbers instead of merging or suppressing. It falsifies data; how many are
+        altered stands in the report. `--set step=…` and `--set most=…` bound the change.
     append
         Continuous mode: a state file. Each call takes one more chunk; what was published only becomes more general.
     publish
@@ -106,9 +115,9 @@ def anonymize(
         How long a method may search: low, normal, high, or a number of steps.
     set_
         Another parameter of the method: `suppress=0.05`; for `local` also `interrupted=best`, so that Ctrl-C releases
-        the best groups found so far.
+        the best groups found so far. Of curves: `band=128`, and of their patterns `word=6`, `levels=5`.
     report
-        Also write a report: .html with pictures, or .json.
+        Also write a report: .html with pictures, .json or .txt.
     cells
         `text`, or `struct` for typed cells in Parquet.
     separator
@@ -128,34 +137,19 @@ def anonymize(
         raise UsageError(f"expected text or struct, found {cells!r}", where="--cells")
     title = "standard input" if data == "-" else Path(data).name
     how = method if series or not set_ else _with(method, set_, policy)
-    if policy is not None and (about := _curves_of(policy, view)) is not None:
-        from shoal.curves import anonymize_series_view
-
-        with progress("anonymizing") as tell:
-            told = anonymize_series_view(data, *about, separator=separator, seed=seed, progress=tell)
-        _write_curves(*told, output or "-", report, cells, dry_run, json)
+    to: dict[str, Any] = {"output": output or "-", "report": report, "cells": cells, "dry_run": dry_run, "json": json}
+    if policy is not None and (about := curves_of(policy, view)) is not None:
+        release_curves_view(data, about, separator, seed, **to)
         return
     if series:
         if k is None or p is None:
             raise UsageError("curves need k and p", where="--series", hint="for example --k 16 --p 6")
-        asked: dict[str, Any] = {
-            "id": curve,
-            "sensitive": names(sensitive),
-            "time": time,
-            "value": value,
-            "k": k,
-            "p": p,
-            "l": l,
-        }
-        if method is not None:
-            asked["method"] = method
-        from shoal.curves import anonymize_series
-
-        frame = files.read(data, separator=separator)
-        with progress("anonymizing") as tell:
-            made = anonymize_series(frame, title=title, seed=seed, progress=tell, **asked)
-        _write_curves(*made, output or "-", report, cells, dry_run, json)
+        asked = {"id": curve, "sensitive": names(sensitive), "time": time, "value": value, "k": k, "p": p, "l": l}
+        asked |= asked_of_curves(method, set_ or [], every, missing, perturb=perturb)
+        release_curves(data, title, separator, {**asked, "seed": seed}, **to)
         return
+    if perturb or every is not None or missing is not None:
+        raise UsageError("--every, --missing and --perturb are about curves", hint="give --series, too")
     if append is not None:
         if policy is not None or not quasi:
             raise UsageError("continuous mode takes its columns from --quasi", where="--append")
@@ -216,34 +210,6 @@ def anonymize(
         say("dry run: nothing was written")
     elif report is not None:
         say(f"report: {report}")
-
-
-def _curves_of(path: str, view: str | None) -> tuple[Policy, View] | None:
-    """The policy and its view, if the view promises something about curves."""
-    from shoal.curves import series_promise
-    from shoal.policy.load import load
-
-    policy = load(path)
-    chosen = policy.view(view)
-    return (policy, chosen) if series_promise(chosen) is not None else None
-
-
-def _write_curves(
-    release: SeriesRelease,
-    told: SeriesReport,
-    output: str,
-    report: str | None,
-    cells: str,
-    dry_run: bool,
-    json: bool,
-) -> None:
-    from shoal.connect import files
-
-    if not dry_run:
-        if report is not None:
-            files.write_text(told.json() if report.endswith(".json") else told.text(), report)
-        files.write(release.frame(typed=True) if cells == "struct" else release.data, output)
-    say(told.json() if json else told.text())
 
 
 def _chunk(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -154,6 +154,9 @@ def _read(
     missing: Missing,
 ) -> tuple[Curves, Any]:
     """The curves, and the way back to the form they came in."""
+    for name, word, known in (("missing", missing, get_args(Missing)), ("aggregate", aggregate, get_args(Aggregate))):
+        if word not in known:
+            raise UsageError(f"there is no rule {word!r}", where=name, hint=f"one of: {', '.join(known)}")
     if isinstance(data, np.ndarray | list | tuple):
         if not isinstance(sensitive, Mapping):
             if len(sensitive):

@@ -27,6 +27,8 @@ def from_long(
 ) -> Curves:
     """Curves from a long table; ``every`` (``1h``, or a number for numeric time) makes regular instants by averaging.
 
+    Text in the time column is read as numbers, ISO dates or times where all of it can be.
+
     Without ``every`` the instants are the points in time that occur; two values of a subject at one of them are an
     error. ``sensitive`` columns must say the same in every row of a subject.
     """
@@ -43,7 +45,7 @@ def from_long(
             )
     numbers, whole = number_column(frame[value], "series")
     known = pl.Series(numbers).fill_nan(None)
-    flat = pl.DataFrame({"id": frame[id], "time": frame[time], "value": known, "row": np.arange(len(numbers))})
+    flat = pl.DataFrame({"id": frame[id], "time": _read(frame[time]), "value": known, "row": np.arange(len(numbers))})
     if every is not None:
         flat = flat.with_columns(time=_bucket(flat["time"], every))
         whole = whole and aggregate != "mean"
@@ -69,6 +71,21 @@ def from_long(
         tuple(c for c in frame.columns if c not in (time, value, *sensitive)),
         dropped=int((~kept).sum()),
     )
+
+
+def _read(times: pl.Series) -> pl.Series:
+    """Points in time; text that reads as numbers, dates or times throughout is taken as such, other text as it is."""
+    if times.dtype != pl.String:
+        return times
+    for kind in (pl.Int64, pl.Float64):
+        numbers = times.cast(kind, strict=False)
+        if not numbers.null_count():
+            return numbers
+    for form in ("%F", "%FT%T%.f", "%F %T%.f", "%FT%R", "%F %R"):
+        when = times.str.to_datetime(form, strict=False, time_unit="us")
+        if not when.null_count():
+            return when.cast(pl.Date) if form == "%F" else when
+    return times
 
 
 def _bucket(times: pl.Series, every: str | float) -> pl.Series:

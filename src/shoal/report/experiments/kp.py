@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import polars as pl
 
 from shoal.datasets.series import news_feedback, sales_curves
 from shoal.report.chart import Axis, Chart, Lines, Series, draw, write
+from shoal.report.page import Grid, Section, page
+from shoal.report.page import write as write_page
 from shoal.series.face import SeriesRelease, anonymize_series
 from shoal.series.perturb import Perturb
 from shoal.series.queries import query_errors, read_released
@@ -24,17 +27,45 @@ SHAPES = {"value": "instant value loss", "pattern": "pattern loss (word)", "shap
 def run(out: Path, shared: Path | None = None) -> pl.DataFrame:
     """Write tables and pictures into ``out``; real data come from ``shared`` where they are, else generated ones."""
     out.mkdir(parents=True, exist_ok=True)
+    for method in METHODS:  # what is compiled at its first use must not be timed
+        _release(sales_curves(60, 13), "Product_Code", method, 6, 3)
     rows: list[dict[str, Any]] = []
-    for name, source, frame, key in _sets(shared):
+    sets = _sets(shared)
+    for name, source, frame, key in sets:
         for k, p in _grid(name):
             rows += [_row(name, source, frame, key, method, k, p) for method in METHODS]
     table = pl.DataFrame(rows)
     table.write_csv(out / "kp.csv")
-    name, source, frame, key = _sets(shared)[0]
-    _diversity(frame, key, source).write_csv(out / "kp_diversity.csv")
-    for chart in [*_curves(table), *_envelopes(_release(frame, key, "kapra", 16, 6))]:
+    _, source, frame, key = sets[0]
+    diversity = _diversity(frame, key, source)
+    diversity.write_csv(out / "kp_diversity.csv")
+    charts = [*_curves(table), *_envelopes(_release(frame, key, "kapra", 16, 6))]
+    for chart in charts:
         write(draw(chart), out / f"{chart.name}.svg")
+    write_page(_page(table, diversity, charts), out / "kp.html")
     return table
+
+
+def _page(table: pl.DataFrame, diversity: pl.DataFrame, charts: list[Chart]) -> str:
+    """All of it on one page."""
+    over = {name: [c for c in charts if c.name.endswith(f"-{name}")] for name in ("p", "k")}
+    shown = ["data", "source", "method", "k", "p", "seconds", "value", "pattern", "shape", "range_error", "suppressed"]
+    rows = [[f"{v:.3f}" if isinstance(v, float) else v for v in row] for row in table.select(shown).rows()]
+    changed = [[f"{v:.3f}" if isinstance(v, float) else v for v in row] for row in diversity.rows()]
+    sources = ", ".join(
+        f"{name}: {source}" for name, source in table.select("data", "source").unique(maintain_order=True).rows()
+    )
+    return page(
+        "(k,P)-anonymity of curves",
+        [
+            Section("Against P, on the sales set", over["p"]),
+            Section("Against k, on the sales set", over["k"]),
+            Section("A group, and a shape", [c for c in charts if c.name in ("envelope", "shape")]),
+            Section("What l costs", [Grid(diversity.columns, changed)], about="Altered only with perturbation."),
+            Section("All figures", [Grid(shown, rows)]),
+        ],
+        about=f"The figures of seed 001 again, with correct measures. {sources}.",
+    )  # fmt: skip
 
 
 def _sets(shared: Path | None) -> list[tuple[str, str, pl.DataFrame, str]]:
@@ -73,9 +104,11 @@ def _release(frame: pl.DataFrame, key: str, method: str, k: int, p: int, **more:
 
 
 def _row(name: str, source: str, frame: pl.DataFrame, key: str, method: str, k: int, p: int) -> dict[str, Any]:
-    start = time.process_time()
-    release = _release(frame, key, method, k, p)
-    seconds = time.process_time() - start
+    seconds = math.inf
+    for _ in range(3 if frame.height < 1000 else 1):  # of what takes no time, the best of three
+        start = time.process_time()
+        release = _release(frame, key, method, k, p)
+        seconds = min(seconds, time.process_time() - start)
     loss = release.loss
     asked = read_released(release.frame(), release.instants, release.pattern)
     errors = query_errors(asked, release.curves.values, release.records, queries=40)
@@ -128,8 +161,9 @@ def _curves(table: pl.DataFrame) -> list[Chart]:
             for method in METHODS:
                 own = rows.filter(pl.col("method") == method).sort(over)
                 lines.append(Series(method, own[over].to_list(), own[measure].to_list(), markers=True))
-            axis = Axis(over.upper() if over == "p" else over, form="whole", log=over == "k")
-            title = f"{words.capitalize()}, {fixed}"
+            ticks = [(float(v), str(v)) for v in sorted(rows[over].unique().to_list())]
+            axis = Axis("P" if over == "p" else "k", form="whole", log=over == "k", ticks=ticks)
+            title = f"{words[0].upper()}{words[1:]}, {fixed}"
             charts.append(Lines(name=f"{measure}-{over}", title=title, x=axis, y=Axis(words, low=0), series=lines))
     return charts
 
@@ -147,8 +181,13 @@ def _envelopes(release: SeriesRelease) -> list[Chart]:
         name="envelope", title=f"An envelope of {len(at)} curves, four of them drawn", x=Axis("instant", form="whole"),
         y=Axis("value"), series=[Series("envelope", x, low=low, high=high, colour=0, faint=True), *inside],
     )  # fmt: skip
-    shape = release.pattern.stretch(release.encoded.shapes(release.grouping.word[release.records[at[:1]]]), len(x))[0]
-    own = truth[0]
+    shapes = release.pattern.stretch(release.encoded.shapes(release.grouping.word[release.records[at]]), len(x))
+    alike = [
+        np.corrcoef(own, shape)[0, 1] if own.std() * shape.std() else 0.0
+        for own, shape in zip(truth, shapes, strict=True)
+    ]
+    typical = int(np.argsort(alike)[len(at) // 2])  # neither the best nor the worst of the group
+    own, shape = truth[typical], shapes[typical]
     normal = (own - own.mean()) / (own.std() or 1.0)
     both = [Series("before", x, normal.tolist(), faint=True), Series("published", x, shape.tolist(), step=True)]
     before = Lines(
