@@ -11,6 +11,7 @@ from typing import Any, cast
 EXPERIMENTS: dict[str, tuple[str, str]] = {
     "z-model": ("z_model", "what z buys in terms of k: Figures 2 to 8 of the paper, by its formula and exactly"),
     "z-streams": ("z_streams", "z-anonymity on streams: released by level, p by z, tuners over time, noise"),
+    "views": ("views", "role views: throughput, waiting and loss by scope, window, k and delay; what partitions cost"),
     "kp": ("kp", "(k,P)-anonymity of curves: loss and time against P and k, envelopes and shapes"),
 }
 
