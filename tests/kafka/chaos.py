@@ -10,6 +10,7 @@ import argparse
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -100,11 +101,20 @@ class Chaos:
             self.stage.cluster.launch(node)
         elif victim.poll() is None:
             victim.send_signal(signal.SIGKILL if kind == "kill" else signal.SIGTERM)
-            victim.wait(90)
+            self._gone(victim)
         else:
             return
         self.blows[kind] += 1
         self._team(team)
+
+    def _gone(self, victim: Any) -> None:
+        try:
+            victim.wait(90)
+        except subprocess.TimeoutExpired:
+            victim.send_signal(signal.SIGABRT)  # says where it hangs
+            victim.wait()
+            log = (self.stage.folder / f"worker{self.stage.processes.index(victim)}.log").read_text()
+            raise RuntimeError(f"seed {self.seed}: a worker did not leave:\n{log[-3000:]}") from None
 
     def _team(self, team: list[Any]) -> bool:
         """Workers that are gone are replaced."""

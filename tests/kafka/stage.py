@@ -44,7 +44,7 @@ class Stage:
     def write_policy(self, text: str) -> None:
         self.file.write_text(text.replace("{topic}", self.topic))
 
-    def apply(self, **how: bool) -> None:
+    def apply(self, **how: Any) -> None:
         service = Provisioner(load(self.file))
         service.apply(service.plan(), **how)
 
@@ -101,7 +101,8 @@ class Stage:
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         """One worker as a process of its own."""
-        command = [sys.executable, "-m", "shoal", "serve", "run", str(self.file), "--commit-every", "0.2", *words]
+        command = [sys.executable, "-X", "faulthandler", "-m", "shoal", "serve", "run", str(self.file)]
+        command += ["--commit-every", "0.2", *words]
         with (self.folder / f"worker{len(self.processes)}.log").open("wb") as log:
             process = subprocess.Popen(command, env={**os.environ, "SHOAL_KEY": SECRET}, stderr=log)
         self.processes.append(process)

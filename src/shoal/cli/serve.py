@@ -53,17 +53,19 @@ def apply(policy: str, *, only: str | None = None, allow_wider: Flag = False) ->
     allow_wider
         Roles may see more than before.
     """
+    from shoal.core.keys import KeyRing
     from shoal.policy.load import load
     from shoal.runtime.kafka.provision import Provisioner
     from shoal.runtime.kafka.registry import codec_of
 
     loaded = load(policy)
     codec = codec_of(loaded)
-    service = Provisioner(loaded, only=only)
+    service = Provisioner(loaded, only=only, codec=codec)
     found = service.plan()
-    service.apply(found, allow_wider=allow_wider)
     if codec is not None:
         codec.register()
+    service.apply(found, allow_wider=allow_wider, keys=KeyRing.load())
+    if codec is not None:
         codec.close()
     say(str(found))
 

@@ -119,6 +119,15 @@ class Cluster:
             self._results(self._client.delete_topics(gone), "deleting topics")
             self._until(lambda: not self.partitions(gone), "the deleted topics")
 
+    def delete_group(self, name: str) -> None:
+        """Forget where a group stands; one that never was, or still works, is left alone."""
+        for future in self._client.delete_consumer_groups([name]).values():
+            try:
+                future.result(WAIT)
+            except self._kafka.KafkaException as error:
+                if error.args[0].name() not in ("GROUP_ID_NOT_FOUND", "NON_EMPTY_GROUP"):
+                    raise told(error.args[0], "forgetting the group") from None
+
     def set_users(self, passwords: Mapping[str, str]) -> None:
         """Let users log in."""
         admin = self._admin

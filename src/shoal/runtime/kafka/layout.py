@@ -62,8 +62,8 @@ class Layout:
         return frozenset(r.principal for r in self.rights if r.principal != f"User:{self.worker}")
 
 
-def layout(policy: Policy, partitions: int) -> Layout:
-    """The layout of a policy whose source has this many partitions."""
+def layout(policy: Policy, partitions: int, served: Mapping[str, str] | None = None) -> Layout:
+    """The layout of a policy whose source has this many partitions; ``served`` names topics of later versions."""
     source = source_of(policy.source, policy.path)["topic"]
     internal = tuple(f"{source}.shoal.{name}" for name in ("changelog", "dead", "audit", "control"))
     topics = {
@@ -76,7 +76,7 @@ def layout(policy: Policy, partitions: int) -> Layout:
     users: list[str] = []
     views: dict[str, str] = {}
     for role, view in policy.views.items():
-        topic = view_topic(policy, view, partitions)
+        topic = view_topic(policy, view, partitions, (served or {}).get(role))
         if topic.name in topics or topic.name == source or topic.name in views.values():
             raise PolicyError(f"two things want the topic {topic.name!r}", where=f"views.{role}.service.topic")
         topics[topic.name] = topic
@@ -100,7 +100,7 @@ def layout(policy: Policy, partitions: int) -> Layout:
     return Layout(source, topics, tuple(users), frozenset(rights), views, internal, worker)
 
 
-def view_topic(policy: Policy, view: View, partitions: int) -> Topic:
+def view_topic(policy: Policy, view: View, partitions: int, named: str | None = None) -> Topic:
     """The topic of a view: as many partitions as the source unless it says otherwise."""
     service = view.service
     for key in service:
@@ -111,7 +111,7 @@ def view_topic(policy: Policy, view: View, partitions: int) -> Topic:
     configs = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime"}
     if "retention" in service:
         configs["retention.ms"] = str(milliseconds(service["retention"], f"views.{view.name}.service.retention"))
-    name = service.get("topic", f"{policy.source['topic']}.{view.name}")
+    name = named or service.get("topic", f"{policy.source['topic']}.{view.name}")
     return Topic(name, int(service.get("partitions", partitions)), configs, int(service.get("replication", -1)))
 
 

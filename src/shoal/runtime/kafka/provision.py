@@ -6,18 +6,23 @@ import getpass
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import client_properties, library, source_of
+from shoal.connect.kafka import client_properties, source_of
 from shoal.core.errors import PolicyError, PromiseError, UsageError
+from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.promises.t_closeness import TCloseness
+from shoal.runtime.kafka.backfill import Log, Rest, backfill, start_of, started
 from shoal.runtime.kafka.cluster import Cluster
+from shoal.runtime.kafka.codec import Codec
 from shoal.runtime.kafka.layout import Layout, Right, fingerprint, layout, seen_by_role, widened
+from shoal.runtime.kafka.served import Audit, Served, former_topics, served_next
 from shoal.runtime.kafka.stateful import check as stateful_check
 from shoal.runtime.kafka.stateful import remembers
 
@@ -43,7 +48,10 @@ class Plan:
     changes: tuple[Change, ...] = ()
     wider: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()
+    served: Mapping[str, Served] = field(default_factory=dict)
+    new: tuple[str, ...] = ()  # views that are new, or of a new version
     steps: tuple[Callable[[], None], ...] = field(default=(), repr=False)
+    switch: tuple[Callable[[], None], ...] = field(default=(), repr=False)  # once new views are filled
 
     def __str__(self) -> str:
         lines = [str(c) for c in self.changes] or ["nothing to do"]
@@ -55,8 +63,8 @@ class Plan:
 class Provisioner:
     """Plans and applies the topics, users and rights of one policy."""
 
-    def __init__(self, policy: Policy, *, only: str | None = None) -> None:
-        self.policy = policy
+    def __init__(self, policy: Policy, *, only: str | None = None, codec: Codec | None = None) -> None:
+        self.policy, self.codec = policy, codec
         self.folder = Path(policy.path).parent if policy.path else Path()
         self.source = source_of(policy.source, policy.path)
         self.properties = client_properties(self.source, self.folder)
@@ -78,20 +86,28 @@ class Provisioner:
             )
         if partitions > 1:
             _refuse_closeness(self.policy)
-        wanted = layout(self.policy, partitions)
+        before = self.last_applied()
+        served = served_next(self.policy, before)
+        former = former_topics(before)
+        wanted = layout(self.policy, partitions, {role: one.topic for role, one in served.items()})
+        new = tuple(role for role, one in served.items() if former.get(role) != one.topic)
         changes: list[Change] = []
         steps: list[Callable[[], None]] = []
+        switch: list[Callable[[], None]] = []
         self._topics(wanted, changes, steps)
         refusals: list[str] = []
         if self.only is None:
             self._users(wanted, changes, steps)
-            refusals = self._rights(wanted, changes, steps)
-        before = self.last_applied()
+            refusals = self._rights(wanted, former, changes, steps, switch)
+        self._leave(wanted, former, changes, switch)
         wider = widened(before["views"], seen_by_role(self.policy)) if before else []
-        return Plan(wanted, tuple(changes), tuple(wider), tuple(refusals), tuple(steps))
+        return Plan(wanted, tuple(changes), tuple(wider), tuple(refusals), served, new, tuple(steps), tuple(switch))
 
-    def apply(self, plan: Plan, *, allow_wider: bool = False) -> None:
-        """Carry out a plan and write it down. Idempotent: what is already so is not touched."""
+    def apply(self, plan: Plan, *, allow_wider: bool = False, keys: KeyRing | None = None) -> None:
+        """Carry out a plan and write it down. Idempotent: what is already so is not touched.
+
+        New views are filled from the log up to where the workers stand, with ``keys``; only then rights are switched.
+        """
         if plan.refusals:
             raise PromiseError(plan.refusals[0], where="serve apply", hint="nothing was changed")
         if plan.wider and not allow_wider:
@@ -100,19 +116,34 @@ class Provisioner:
                 where="serve apply",
                 hint="--allow-wider if that is meant; nothing was changed",
             )
+        topic, group = self.source["topic"], self.source.get("group", f"shoal-{self.source['topic']}")
+        log = Log(self.properties, topic, self.cluster.partitions([topic])[topic], group)
+        at_work = bool(plan.new) and bool(log.committed())
+        if at_work and keys is None:
+            raise UsageError("new views are filled from the log, which needs the keys", where="serve apply")
         for step in plan.steps:
             step()
-        self._write_down(plan)
+        served = {r: started(self.policy.views[r], s, log) if r in plan.new else s for r, s in plan.served.items()}
+        with Rest(self.properties, topic, group) if at_work else nullcontext():
+            if at_work and keys is not None:
+                backfill(self.policy, keys, {role: served[role] for role in plan.new}, log, codec=self.codec)
+            for step in plan.switch:
+                step()
+            self._write_down(plan, served)
+        log.close()
 
     def destroy(self) -> list[Change]:
         """Take away the views: rights first, then users, then topics. The source is never touched."""
         topic = self.source["topic"]
-        wanted = layout(self.policy, self.cluster.partitions([topic]).get(topic, 1))
+        served = former_topics(self.last_applied())
+        wanted = layout(self.policy, self.cluster.partitions([topic]).get(topic, 1), served)
         mine = {r for r in self.cluster.rights() if r.principal in wanted.principals}
         self.cluster.revoke(mine)
         self.cluster.delete_users(wanted.users)
-        there = sorted(self.cluster.partitions(wanted.topics))
+        there = sorted(self.cluster.partitions({*wanted.topics, *served.values()}))
         self.cluster.delete_topics(there)
+        # what a group has read of the source says nothing about views that are made anew
+        self.cluster.delete_group(self.source.get("group", f"shoal-{topic}"))
         return [
             *[Change("revoke", "right", r.principal, f"{r.operation} {r.resource} {r.name}") for r in sorted(mine)],
             *[Change("delete", "topic", name) for name in there],
@@ -120,25 +151,9 @@ class Provisioner:
 
     def last_applied(self) -> dict[str, Any] | None:
         """The newest entry of the audit topic."""
-        topic = f"{self.source['topic']}.shoal.audit"
-        if not self.cluster.partitions([topic]):
+        if not self.cluster.partitions([f"{self.source['topic']}.shoal.audit"]):
             return None
-        kafka = library()
-        reader = kafka.Consumer(
-            {**self.properties, "group.id": "shoal-audit", "enable.auto.commit": False, "log_level": 0}
-        )
-        try:
-            low, high = reader.get_watermark_offsets(kafka.TopicPartition(topic, 0), timeout=10)
-            if high <= low:
-                return None
-            reader.assign([kafka.TopicPartition(topic, 0, high - 1)])
-            message = reader.poll(10)
-            if message is None or message.error():
-                raise PolicyError("the audit topic cannot be read", where=topic)
-            entry: dict[str, Any] = msgspec.json.decode(message.value())
-            return entry
-        finally:
-            reader.close()
+        return Audit(self.properties, self.source["topic"]).newest()
 
     def _topics(self, wanted: Layout, changes: list[Change], steps: list[Callable[[], None]]) -> None:
         there = self.cluster.partitions(wanted.topics)
@@ -171,39 +186,61 @@ class Provisioner:
             # first of all: whoever was removed is out before anything else happens
             steps.insert(0, lambda: self.cluster.delete_users(gone))
 
-    def _rights(self, wanted: Layout, changes: list[Change], steps: list[Callable[[], None]]) -> list[str]:
+    def _leave(
+        self, wanted: Layout, former: Mapping[str, str], changes: list[Change], switch: list[Callable[[], None]]
+    ) -> None:
+        """Topics of former versions and of views that are no more: two generalizations of one record intersect."""
+        old = sorted(self.cluster.partitions(set(former.values()) - set(wanted.views.values())))
+        changes += [Change("delete", "topic", name, "a former version") for name in old]
+        if old:
+            switch.append(lambda: self.cluster.delete_topics(old))
+
+    def _rights(
+        self,
+        wanted: Layout,
+        served: Mapping[str, str],
+        changes: list[Change],
+        steps: list[Callable[[], None]],
+        switch: list[Callable[[], None]],
+    ) -> list[str]:
         now = self.cluster.rights()
         former = self.last_applied() or {"views": {}}
         principals = wanted.principals | {f"User:{u}" for v in former["views"].values() for u in v["users"]}
         missing = wanted.rights - now
         extra = {r for r in now if r.principal in principals and r not in wanted.rights}
+        left = {r for r in extra if r.resource == "TOPIC" and r.name in set(served.values()) - set(wanted.topics)}
         surplus = {r for r in extra if r.resource != "TOPIC" or r.name in wanted.topics}
-        for verb, rights in (("grant", missing), ("revoke", surplus)):
+        for verb, rights in (("grant", missing), ("revoke", surplus | left)):
             changes += [
                 Change(verb, "right", r.principal, f"{r.operation} {r.resource} {r.name}") for r in sorted(rights)
             ]
         if surplus:
             steps.insert(0, lambda: self.cluster.revoke(surplus))
-        if missing:
-            steps.append(lambda: self.cluster.grant(missing))
-        refusals = [f"{r.principal} has a path to {r.name}" for r in sorted(_paths(now - surplus, wanted, principals))]
+        if left:
+            switch.append(lambda: self.cluster.revoke(left))
+        # the worker's rights come first: it fills new views before roles may read them
+        own = {r for r in missing if r.principal == f"User:{wanted.worker}"}
+        if own:
+            steps.append(lambda: self.cluster.grant(own))
+        if missing - own:
+            switch.append(lambda: self.cluster.grant(missing - own))
+        paths = _paths(now - surplus - left, wanted, principals)
+        refusals = [f"{r.principal} has a path to {r.name}" for r in sorted(paths)]
         if self.cluster.open_to_everyone():
             refusals.append("the broker lets everyone in where no right says otherwise")
         return refusals
 
-    def _write_down(self, plan: Plan) -> None:
-        kafka = library()
-        entry = {
-            "at": int(time.time()),
-            "by": self.properties.get("sasl.username") or getpass.getuser(),
-            "policy": fingerprint(self.policy),
-            "views": seen_by_role(self.policy),
-            "changes": [msgspec.to_builtins(c) for c in plan.changes],
-        }
-        writer = kafka.Producer({**self.properties, "log_level": 0, "acks": "all"})
-        writer.produce(f"{self.source['topic']}.shoal.audit", msgspec.json.encode(entry))
-        if writer.flush(30):
-            raise PolicyError("the audit topic did not take the entry", where="serve apply")
+    def _write_down(self, plan: Plan, served: Mapping[str, Served]) -> None:
+        Audit(self.properties, self.source["topic"]).write(
+            {
+                "at": int(time.time()),
+                "by": self.properties.get("sasl.username") or getpass.getuser(),
+                "policy": fingerprint(self.policy),
+                "views": seen_by_role(self.policy),
+                "served": msgspec.to_builtins(served, str_keys=True),
+                "changes": [msgspec.to_builtins(c) for c in plan.changes],
+            }
+        )
 
 
 def check(policy: Policy) -> None:
@@ -211,6 +248,7 @@ def check(policy: Policy) -> None:
     from shoal.policy.views import RoleView
 
     for role, view in policy.views.items():
+        start_of(view)
         if remembers(view, RoleView.of(policy, role)):
             stateful_check(policy, role)
         if view.promises and view.service.get("key", "drop") == "pass":

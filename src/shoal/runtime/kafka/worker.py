@@ -8,23 +8,18 @@ workers in the group share the partitions: input partition i is shard i.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
-
-import msgspec
 
 from shoal.connect.kafka import client_properties, library, source_of, told
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
-from shoal.policy.records import RecordViews
-from shoal.policy.views import RoleView
 from shoal.runtime.kafka.codec import Codec
 from shoal.runtime.kafka.counters import Counters
-from shoal.runtime.kafka.layout import layout
-from shoal.runtime.kafka.output import Disguise, Outgoing, Record
+from shoal.runtime.kafka.masking import Masking
+from shoal.runtime.kafka.served import Audit, Served, served_by
 from shoal.runtime.kafka.shards import Restorer, Shard, record_of
-from shoal.runtime.kafka.stateful import remembers
 from shoal.runtime.kafka.transactions import LostError, Transactions, lost
 
 Protocol = Literal["classic", "consumer"]
@@ -34,7 +29,11 @@ MOST = 20_000  # records of a view held for one commit
 
 
 class Worker:
-    """Runs the views of one policy over its source topic. One use: after an error start another."""
+    """Runs the views of one policy over its source topic. One use: after an error start another.
+
+    ``served``, ``group`` and ``upto`` are for filling new views from the log (:mod:`.backfill`): only these views, in
+    a group of their own, up to these offsets.
+    """
 
     def __init__(
         self,
@@ -47,48 +46,46 @@ class Worker:
         codec: Codec | None = None,
         counters: Counters | None = None,
         say: Callable[[str], None] = lambda text: None,
+        served: Mapping[str, Served] | None = None,
+        group: str | None = None,
+        upto: Mapping[int, int] | None = None,
     ) -> None:
         self._kafka = library()
-        self._source = source_of(policy.source, policy.path)
+        source = source_of(policy.source, policy.path)
         folder = Path(policy.path).parent if policy.path else Path()
-        self._properties = client_properties(self._source, folder, log_level=0)
-        self._topic = str(self._source["topic"])
+        self._properties = client_properties(source, folder, log_level=0)
+        self._topic = str(source["topic"])
+        self._group = group or str(source.get("group", f"shoal-{self._topic}"))
         self._commit_every, self._batch, self._protocol = commit_every, batch, protocol
         self._policy, self._keys, self._codec, self._say = policy, keys, codec, say
-        resolved = {role: RoleView.of(policy, role) for role in policy.views}
-        self._stateful = [role for role, view in resolved.items() if remembers(policy.views[role], view)]
-        plain = [view for role, view in resolved.items() if role not in self._stateful]
-        self._plain = RecordViews(plain, keys) if plain else None
-        self._targets = dict(layout(policy, 1).views)
-        self._disguises: dict[str, Disguise] = {}
+        self._served, self._upto = served, upto
         self._shards: dict[int, list[Shard]] = {}
-        self._pending: dict[str, list[Outgoing]] = {role: [] for role in self._targets}
-        self._dead: list[tuple[Record, list[str]]] = []  # with the views that cannot read it
         self._positions: dict[int, int] = {}  # what this commit reaches
         self._reached: dict[int, int] = {}  # what was reached before
+        self._done: set[int] = set()  # partitions read as far as asked
         self._lost = False
         self.counters = counters or Counters()
-        self.counters.know(list(self._targets))
+        self.counters.know(list(served or policy.views))
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> Counters:
         """Serve until ``stop`` says so; what was read is committed before it returns."""
         self._out = Transactions(self._properties, self._topic)
-        counts = self._out.partitions([*self._targets.values(), f"{self._topic}.shoal.changelog"])
-        self._disguises = {
-            role: Disguise(self._policy.views[role], self._topic, counts[target], self._keys)
-            for role, target in self._targets.items()
-        }
+        served = self._served or served_by(self._policy, Audit(self._properties, self._topic).newest())
+        self._views = dict(served)
+        self._masking = Masking(self._policy, self._keys, self._views, self._codec)
+        topics = [one.topic for one in self._views.values()]
+        self._masking.open(self._topic, self._out.partitions([*topics, f"{self._topic}.shoal.changelog"]))
         decode = self._codec.decode if self._codec else None
         self._restorer = Restorer(
             self._policy, self._keys, self._properties, self._topic, self.counters, self._say, decode
         )
-        self._restorer.warm({role: self._disguises[role] for role in self._stateful})
+        self._restorer.warm({role: self._masking.disguises[role] for role in self._masking.stateful})
         self._consumer = self._start_consumer()
         try:
             self._consumer.subscribe(
                 [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone
             )
-            self._loop(stop)
+            self._loop(lambda: stop() or (self._upto is not None and self._done >= set(self._upto)))
             self._commit(whole=True)
         except self._kafka.KafkaException as error:
             self._lost = True
@@ -117,8 +114,7 @@ class Worker:
             elif time.monotonic() - heard > SILENT:
                 self._out.partitions([self._topic])  # a source that was deleted is silent, too
                 heard = time.monotonic()
-            full = max(map(len, self._pending.values()), default=0) >= MOST
-            if full or time.monotonic() - last >= self._commit_every:
+            if self._masking.fullest >= MOST or time.monotonic() - last >= self._commit_every:
                 last = time.monotonic()  # from beginning to beginning: how long a commit takes must not add up
                 self._commit()
                 self._tick()
@@ -133,40 +129,21 @@ class Worker:
         """After the records that came with it: which partitions have nothing more to read."""
         for message in messages:
             if message.error() is not None and message.error().name() == "_PARTITION_EOF":
+                self._done.add(message.partition())
                 for shard in self._shards.get(message.partition(), []):
                     shard.reach_end()
 
     def _take(self, messages: list[Any]) -> None:
-        """Mask a batch and hold it for the commit, where the records of all batches are mixed."""
         decode = self._codec.decode if self._codec else None
+        if self._upto is not None:
+            beyond = [m for m in messages if m.offset() >= self._upto.get(m.partition(), 0)]
+            self._done |= {m.partition() for m in beyond}
+            messages = [m for m in messages if m.offset() < self._upto.get(m.partition(), 0)]
         records = [record_of(m, decode) for m in messages]
-        dead = self._take_plain(records)
-        for partition in dict.fromkeys(r.partition for r in records) if self._stateful else ():
-            mine = [r for r in records if r.partition == partition]
-            for shard in self._shards[partition]:
-                out, bad = shard.push(mine)
-                self._pending[shard.role] += out
-                for record in bad:
-                    dead.setdefault((record.partition, record.offset), (record, []))[1].append(shard.role)
-        self._dead += dead.values()
+        self._masking.take(records, self._shards)
         for record in records:
             self._positions[record.partition] = record.offset + 1
         self.counters.read += len(records)
-
-    def _take_plain(self, records: list[Record]) -> dict[tuple[int, int], tuple[Record, list[str]]]:
-        """The views that remember nothing; answers the records that cannot be read, and by which views."""
-        if self._plain is None:
-            return {}
-        full = [r for r in records if r.value is not None]
-        tombstones = [r for r in records if r.value is None]
-        done = self._plain.many([r.value for r in full if r.value is not None])
-        refused = {at for at, _ in done.refused}
-        kept = [r for at, r in enumerate(full) if at not in refused]
-        for role, values in zip(self._plain.roles, done.views, strict=True):
-            disguise = self._disguises[role]
-            self._pending[role] += disguise.dress_many(kept, values)
-            self._pending[role] += [d for r in tombstones if (d := disguise.dress(r, None)) is not None]
-        return {(r.partition, r.offset): (r, list(self._plain.roles)) for r in (full[at] for at in sorted(refused))}
 
     def _tick(self) -> None:
         """Move the clock of views that wait: the tick is committed first, then acted on."""
@@ -174,7 +151,7 @@ class Worker:
         if due:
             self._commit(ticks=[(shard.partition, *shard.logged(tick)) for shard, tick in due])
             for shard, tick in due:
-                self._pending[shard.role] += shard.tick(tick)
+                self._masking.pending[shard.role] += shard.tick(tick)
 
     def _commit(self, *, whole: bool = False, ticks: list[tuple[int, bytes, bytes]] | None = None) -> None:
         """All that is held, mixed, with state and offsets, in one transaction: it happens whole or not at all."""
@@ -189,22 +166,14 @@ class Worker:
         self._lost = True  # until it has happened
         commit = b",".join(b"%d:%d" % at for at in sorted(self._positions.items()))
         with self._out.transaction(self._consumer, self._positions):
-            for role, pending in self._pending.items():
-                self._write(role, pending, commit)
-            for letter, roles in self._dead:
-                pointer = _pointer(self._topic, letter, roles)
-                self._out.write(f"{self._topic}.shoal.dead", pointer, None, letter.partition, letter.timestamp)
+            for role, served in self._views.items():
+                self._out.write_all(served.topic, self._masking.mixed(role, commit))
+            for record, letter in self._masking.letters(self._topic):
+                self._out.write(f"{self._topic}.shoal.dead", letter, None, record.partition, record.timestamp)
             self._keep(shards, whole=whole, ticks=ticks or [])
         self._lost = False
         self._count(time.monotonic() - began)
         self._forget()
-
-    def _write(self, role: str, pending: list[Outgoing], commit: bytes) -> None:
-        mixed, codec = self._disguises[role].shuffle(pending, commit), self._codec
-        if codec is not None:
-            again = msgspec.structs.replace
-            mixed = [r if r.value is None else again(r, value=codec.encode(role, r.value)) for r in mixed]
-        self._out.write_all(self._targets[role], mixed)
 
     def _keep(self, shards: list[Shard], *, whole: bool, ticks: list[tuple[int, bytes, bytes]]) -> None:
         """State into the changelog: snapshots that are due, then ticks and positions."""
@@ -222,11 +191,11 @@ class Worker:
             self._out.write(changelog, value, key, shard.partition)
 
     def _count(self, seconds: float) -> None:
-        for role, pending in self._pending.items():
+        for role, pending in self._masking.pending.items():
             self.counters.written[role] += len(pending)
-        for role in self._stateful:
+        for role in self._masking.stateful:
             self.counters.stand(role, [s.work for s in self._all_shards() if s.role == role])
-        self.counters.dead += len(self._dead)
+        self.counters.dead += len(self._masking.dead)
         self.counters.committed(seconds)
         self.counters.lag = {p: lag for p, at in self._reached.items() if (lag := self._behind(p, at)) is not None}
 
@@ -236,8 +205,7 @@ class Worker:
         return max(0, end - at) if end >= 0 else None
 
     def _forget(self) -> None:
-        self._pending = {role: [] for role in self._targets}
-        self._dead = []
+        self._masking.forget()
         self._positions = {}
         for shard in self._all_shards():
             shard.dirty = False
@@ -253,11 +221,14 @@ class Worker:
             if place.offset >= 0:
                 self._reached[place.partition] = place.offset
                 self._miss(consumer, place)
-        views = {role: (self._targets[role], self._disguises[role]) for role in self._stateful}
+        names = {role: (self._views[role].name, self._masking.disguises[role]) for role in self._masking.stateful}
         for place in partitions:
-            self._shards[place.partition], late = self._restorer.restore(place.partition, views, {})
+            starts = {role: one.starts.get(place.partition, 0) for role, one in self._views.items()}
+            if place.partition not in self._reached:
+                place.offset = min(starts.values()) or self._kafka.OFFSET_BEGINNING
+            self._shards[place.partition], late = self._restorer.restore(place.partition, names, starts)
             for role, out in late.items():
-                self._pending[role] += out
+                self._masking.pending[role] += out
         if self._protocol == "consumer":
             consumer.incremental_assign(partitions)
         else:
@@ -290,19 +261,13 @@ class Worker:
     def _start_consumer(self) -> Any:
         settings: dict[str, Any] = {
             **self._properties,
-            "group.id": self._source.get("group", f"shoal-{self._topic}"),
+            "group.id": self._group,
             "group.protocol": self._protocol,
             "auto.offset.reset": "earliest",
-            "enable.partition.eof": bool(self._stateful),
+            "enable.partition.eof": bool(self._masking.stateful) or self._upto is not None,
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
         }
         if self._protocol == "classic":  # a dead member must not hold up the group for minutes
             settings |= {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 1_500, "max.poll.interval.ms": 120_000}
         return self._kafka.Consumer(settings)
-
-
-def _pointer(topic: str, record: Record, views: list[str]) -> bytes:
-    """Where a record that could not be masked stands: who may read the source can look it up there."""
-    place = {"topic": topic, "partition": record.partition, "offset": record.offset}
-    return msgspec.json.encode({**place, "error": "unreadable", "views": views})

@@ -1,0 +1,100 @@
+"""What every role gets of the records that come in, held until the next commit mixes and publishes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from shoal.core.keys import KeyRing
+from shoal.policy.document import Policy
+from shoal.policy.records import RecordViews
+from shoal.policy.views import RoleView
+from shoal.runtime.kafka.codec import Codec
+from shoal.runtime.kafka.output import Disguise, Outgoing, Record
+from shoal.runtime.kafka.served import Served
+from shoal.runtime.kafka.shards import Shard
+from shoal.runtime.kafka.stateful import remembers
+
+
+class Masking:
+    """The views of a policy at work: those that remember nothing here, the others in the shards they are given."""
+
+    def __init__(self, policy: Policy, keys: KeyRing, served: Mapping[str, Served], codec: Codec | None) -> None:
+        self._policy, self._keys, self._served, self._codec = policy, keys, served, codec
+        resolved = {role: RoleView.of(policy, role) for role in served}
+        self.stateful = [role for role, view in resolved.items() if remembers(policy.views[role], view)]
+        plain = [view for role, view in resolved.items() if role not in self.stateful]
+        self._plain = RecordViews(plain, keys) if plain else None
+        self._latest = max((at for s in served.values() for at in s.starts.values()), default=0)
+        self.disguises: dict[str, Disguise] = {}
+        self.forget()
+
+    def open(self, source: str, partitions: Mapping[str, int]) -> None:
+        """Ready to publish: how many partitions each topic has is known now."""
+        self.disguises = {
+            role: Disguise(self._policy.views[role], source, partitions[served.topic], self._keys)
+            for role, served in self._served.items()
+        }
+
+    def take(self, records: list[Record], shards: Mapping[int, Sequence[Shard]]) -> None:
+        """Mask a batch and hold it for the commit, where the records of all batches are mixed."""
+        dead = self._take_plain(records)
+        for partition in dict.fromkeys(r.partition for r in records) if self.stateful else ():
+            mine = [r for r in records if r.partition == partition]
+            for shard in shards[partition]:
+                out, bad = shard.push(mine)
+                self.pending[shard.role] += out
+                for record in bad:
+                    dead.setdefault((record.partition, record.offset), (record, []))[1].append(shard.role)
+        self.dead += dead.values()
+
+    @property
+    def fullest(self) -> int:
+        """The most records held for one view."""
+        return max(map(len, self.pending.values()), default=0)
+
+    def mixed(self, role: str, commit: bytes) -> list[Outgoing]:
+        """What a view's topic gets in this commit, in an order of its own, as its topic carries it."""
+        mixed, codec = self.disguises[role].shuffle(self.pending[role], commit), self._codec
+        if codec is None:
+            return mixed
+        again = msgspec.structs.replace
+        return [r if r.value is None else again(r, value=codec.encode(role, r.value)) for r in mixed]
+
+    def letters(self, source: str) -> list[tuple[Record, bytes]]:
+        """Where records stand that views could not read: who may read the source can look them up there."""
+        out = []
+        for record, roles in self.dead:
+            place = {"topic": source, "partition": record.partition, "offset": record.offset}
+            out.append((record, msgspec.json.encode({**place, "error": "unreadable", "views": roles})))
+        return out
+
+    def forget(self) -> None:
+        """It is published: begin the next commit."""
+        self.pending: dict[str, list[Outgoing]] = {role: [] for role in self._served}
+        self.dead: list[tuple[Record, list[str]]] = []  # with the views that cannot read it
+
+    def _take_plain(self, records: list[Record]) -> dict[tuple[int, int], tuple[Record, list[str]]]:
+        """The views that remember nothing; answers the records that cannot be read, and by which views."""
+        if self._plain is None:
+            return {}
+        full = [r for r in records if r.value is not None]
+        tombstones = [r for r in records if r.value is None]
+        done = self._plain.many([r.value for r in full if r.value is not None])
+        refused = {at for at, _ in done.refused}
+        kept = [r for at, r in enumerate(full) if at not in refused]
+        early = bool(records) and min(r.offset for r in records) < self._latest
+        for role, values in zip(self._plain.roles, done.views, strict=True):
+            disguise, mine, gone = self.disguises[role], kept, tombstones
+            if early:
+                begun = [self._served[role].begun(r.partition, r.offset) for r in kept]
+                mine, values = [r for r, b in zip(kept, begun, strict=True) if b], _only(values, begun)
+                gone = [r for r in tombstones if self._served[role].begun(r.partition, r.offset)]
+            self.pending[role] += disguise.dress_many(mine, values)
+            self.pending[role] += [d for r in gone if (d := disguise.dress(r, None)) is not None]
+        return {(r.partition, r.offset): (r, list(self._plain.roles)) for r in (full[at] for at in sorted(refused))}
+
+
+def _only(values: list[bytes], chosen: list[bool]) -> list[bytes]:
+    return [value for value, is_chosen in zip(values, chosen, strict=True) if is_chosen]
