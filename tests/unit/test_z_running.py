@@ -25,6 +25,7 @@ from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.rescan import rescan
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.runtime.local import LocalRunner, StreamJob
+from shoal.runtime.place import Place, unpacked
 from shoal.streams.base import Batch
 from shoal.streams.chains import Coder
 from shoal.streams.z_anonymity import ZAnon
@@ -188,6 +189,32 @@ def test_stream_stops_and_resumes_from_its_snapshot(tmp_path: Path, monkeypatch:
     assert parts.read_text() == whole.read_text()
 
 
+@pytest.mark.parametrize("kind", ["ndjson", "csv"])
+def test_the_same_file_goes_on_where_it_stopped(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SHOAL_KEY", "c2VjcmV0IHNlY3JldCBzZWNyZXQgc2VjcmV0IHNlY3JldCE=")
+    data = frame(1500).select("time", subject="who", value="site")
+    grown, whole, out, state = (tmp_path / name for name in (f"e.{kind}", "whole.csv", "out.csv", "state"))
+
+    def save(rows: pl.DataFrame) -> None:
+        (rows.write_csv if kind == "csv" else rows.write_ndjson)(grown)
+
+    save(data)
+    common = ("stream", str(grown), "--z", "8", "--window", "20m", "--hierarchy", "path")
+    assert run(*common, "-o", str(whole)) == 0
+    for rows in (data[:700], data[:700], data):  # the second time nothing is new, the third time the file has grown
+        save(rows)
+        assert run(*common, "-o", str(out), "--snapshot", str(state)) == 0
+    assert out.read_text() == whole.read_text()
+    assert "after its event 700" in capfd.readouterr().err
+    save(data[::-1])  # another content under the same name
+    assert run(*common, "-o", str(out), "--snapshot", str(state), "--json") == 0
+    said = capfd.readouterr().err
+    assert "not the file" in said
+    assert json.loads(said[said.index("{") :])["events"] == 3000
+
+
 @pytest.mark.slow
 def test_sigterm_drains_and_leaves_a_resumable_snapshot(tmp_path: Path) -> None:
     environ = {**os.environ, "SHOAL_KEY": "c2VjcmV0IHNlY3JldCBzZWNyZXQgc2VjcmV0IHNlY3JldCE="}
@@ -210,7 +237,9 @@ def test_sigterm_drains_and_leaves_a_resumable_snapshot(tmp_path: Path) -> None:
     _, said = process.communicate(timeout=120)
     assert process.returncode == 0
     assert b"stopped after event 2" in said
-    assert int.from_bytes(state.read_bytes()[:8], "little") == 2
+    place, inner = unpacked(state.read_bytes())
+    assert place == Place(read=2)  # of a pipe; nothing is skipped of the next one
+    assert int.from_bytes(inner[:8], "little") == 2
 
 
 def test_plan(capfd: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from shoal.core.keys import KeyRing
     from shoal.runtime.local import LocalRunner, StreamJob
+    from shoal.runtime.place import Place
 
 
 def stream(
@@ -81,8 +82,9 @@ def stream(
     keys
         A key ring; without it SHOAL_KEYS and SHOAL_KEY_… say. Without any key a random one serves this run only.
     snapshot
-        A file: continue from it if it exists, and leave the state in it at the end or when asked to stop. Beside it,
-        in FILE.ticks, stands until then when the clock moved on though no event came.
+        A file: continue from it if it exists, and leave the state in it at the end or when asked to stop. It knows
+        how far its input file was read: the same file goes on behind that, any other input from its start.
+        Beside it, in FILE.ticks, stands until then when the clock moved on though no event came.
     synthetic
         A file for the operator only: one line per released event, its number, or -1 if it was invented.
     seed
@@ -163,10 +165,14 @@ def _run(
     from shoal.connect.events import Events, Sink
     from shoal.connect.files import replacing
     from shoal.core.keys import DEFAULT
+    from shoal.runtime import place as places
     from shoal.runtime.local import QUIET, LocalRunner, figures
 
     key = ring.derive(DEFAULT, "stream") if DEFAULT in ring.keys else secrets.token_bytes(32)
-    before = state.read_bytes() if state is not None and state.exists() else None
+    stopped, before = places.unpacked(state.read_bytes()) if state is not None and state.exists() else (None, None)
+    place = places.Place.of(events, key).after(stopped, key)
+    if before is not None:
+        say(_where(events, place, stopped))
     source = Events(events, job.columns, strict=strict, beat=QUIET)
     sink = Sink(output, append=before is not None)
     marks = Path(synthetic).open("a") if synthetic else None  # noqa: SIM115
@@ -189,7 +195,7 @@ def _run(
 
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, asked)
-    live = _Live(runner, source)
+    live, begun = _Live(runner, places.behind(source, place.read)), runner.first
     try:
         ended = runner.run(live, lambda: bool(stop)) if state is None else _drain(runner, live, stop)
     finally:
@@ -198,7 +204,7 @@ def _run(
             marks.close()
     if state is not None:
         with replacing(state) as part:
-            part.write_bytes(runner.snapshot())
+            part.write_bytes(places.packed(place.moved(runner.first - begun), runner.snapshot()))
         runner.forget_ticks()
     live.line(end=True)
     if stop:
@@ -207,6 +213,16 @@ def _run(
     if json:
         say(as_json(found))
     return 0
+
+
+def _where(events: str, place: Place, stopped: Place | None) -> str:
+    """How a stream goes on from its snapshot."""
+    name = "standard input" if events == "-" else events
+    if place.read:
+        return f"continuing {name} after its event {place.read:,}, where the snapshot stopped"
+    if stopped is not None and stopped.name == place.name != "-":
+        return f"continuing with {name} from its first event: it is not the file the snapshot stopped in"
+    return f"continuing with {name} from its first event"
 
 
 def _drain(runner: LocalRunner, source: Any, stop: list[int]) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -170,9 +171,11 @@ def _record(line: bytes) -> dict[str, object] | None:
 
 
 def _fitting(value: object, dtype: pl.DataType) -> object:
-    if dtype == pl.String:
-        return value if value is None or isinstance(value, str) else str(value)
+    if dtype == pl.String:  # as the fast road writes what is no text
+        return value if value is None or isinstance(value, str) else json.dumps(value)
     if isinstance(value, bool) != (dtype == pl.Boolean):
+        return None
+    if dtype == pl.Int64 and isinstance(value, float) and not value.is_integer():
         return None
     return value if isinstance(value, (int, float, bool)) and abs(value) < 2**63 else None
 
