@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -56,13 +57,15 @@ class Log:
         return int(self._consumer.get_watermark_offsets(self._kafka.TopicPartition(topic, partition), TIMEOUT)[1])
 
     def _asked(self, question: Callable[[], Any]) -> Any:
-        for again in (True, True, False):  # the coordinator of a group is found on asking
+        end = time.monotonic() + TIMEOUT
+        while True:
             try:
                 return question()
             except self._kafka.KafkaException as error:
-                if not again or not error.args[0].retriable():
-                    raise told(error.args[0], "asking for offsets") from None
-        return None
+                cause = error.args[0]
+                if time.monotonic() > end or not (cause.retriable() or "COORDINATOR" in cause.name()):
+                    raise told(cause, "asking for offsets") from None
+                time.sleep(0.3)  # a group's coordinator is found, and loads, on asking
 
 
 def start_of(view: View) -> str | int:

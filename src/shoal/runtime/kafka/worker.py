@@ -80,6 +80,8 @@ class Worker:
             self._policy, self._keys, self._properties, self._topic, self.counters, self._say, decode
         )
         self._restorer.warm({role: self._masking.disguises[role] for role in self._masking.stateful})
+        if stop():  # asked to leave before it came
+            return self.counters
         self._consumer = self._start_consumer()
         try:
             self._consumer.subscribe(
