@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -63,7 +62,7 @@ class Chaos:
     kills: int
     seed: int
     workers: int = 2
-    between: tuple[float, float] = (2.0, 4.0)  # seconds between two blows
+    between: tuple[float, float] = (0.5, 2.0)  # seconds between two blows
     lose_brokers: bool = False
     protocol: str = "classic"
     blows: Counter[str] = field(default_factory=Counter)
@@ -77,12 +76,9 @@ class Chaos:
         team = [self.stage.start("--protocol", self.protocol) for _ in range(self.workers)]
         while self.blows["kill"] < self.kills:
             time.sleep(chance.uniform(*self.between))
-            # a burst first, so that the blow hits work
-            feeder = threading.Thread(target=self.stage.send, args=(next(bursts, []),))
-            feeder.start()
-            time.sleep(chance.uniform(0, 2))
+            self._at_work(list(next(bursts, [])))
+            time.sleep(chance.uniform(0, 0.6))
             self._blow(chance, team)
-            feeder.join()
         for burst in bursts:
             self.stage.send(burst)
         self.stage.until(lambda: self._team(team) and self.stage.committed() >= self.records, 600)
@@ -91,8 +87,16 @@ class Chaos:
         print(f"chaos: {dict(self.blows)}; checking", flush=True)
         return self.wrong()
 
+    def _at_work(self, burst: list[tuple[bytes, bytes, int]]) -> None:
+        """A burst first, and until some of it is committed: the blow shall hit work, not a worker that starts."""
+        before = self.stage.committed()
+        self.stage.send(burst)
+        if burst:
+            self.stage.until(lambda: self.stage.committed() > before, 180)
+
     def _blow(self, chance: random.Random, team: list[Any]) -> None:
-        kind = chance.choices(["kill", "leave", "broker"], [6, 1, 1 if self.lose_brokers else 0])[0]
+        count = self.blows.total()
+        kind = "broker" if self.lose_brokers and count % 7 == 2 else "leave" if count % 5 == 4 else "kill"
         victim = chance.choice(team)
         if kind == "broker":
             node = chance.choice(sorted(self.stage.cluster.running))
@@ -109,7 +113,7 @@ class Chaos:
 
     def _gone(self, victim: Any) -> None:
         try:
-            victim.wait(90)
+            victim.wait(180)
         except subprocess.TimeoutExpired:
             victim.send_signal(signal.SIGABRT)  # says where it hangs
             victim.wait()
