@@ -8,7 +8,9 @@ import threading
 import time
 
 import msgspec
+import polars as pl
 import pytest
+from confluent_kafka import Producer
 from stage import KEYS
 
 from shoal.connect.kafka import KafkaError
@@ -17,6 +19,7 @@ from shoal.runtime.kafka.control import Control, send, wait_for_rest
 from shoal.runtime.kafka.provision import Provisioner
 from shoal.runtime.kafka.service import Service
 from shoal.runtime.kafka.worker import Worker
+from shoal.verify import verify
 
 pytestmark = pytest.mark.system
 
@@ -30,6 +33,23 @@ columns:
 views:
   ward:
     show: [number, diag]
+"""
+
+
+SHARED = """
+dataset: patients
+source: {use: kafka, topic: {topic}, properties: admin.properties}
+columns:
+  number: {role: plain, type: int}
+  pid: {role: subject, type: int}
+  age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 100}}
+  diag: {role: sensitive, type: str}
+views:
+  ward: {show: [number, diag]}
+  research:
+    show: [number, age, diag]
+    promises: [{use: k-anonymity, k: 5}, {use: l-diversity, l: 2, column: diag}]
+    method: {use: batches, delay: 100}
 """
 
 
@@ -185,3 +205,47 @@ def test_orders_from_the_command_line(stage):
         )
         assert done.returncode == 0, done.stderr
     assert Control(here.cluster.login(), here.topic).order.reloads == 3
+
+
+def test_clocks_that_jump_stop_nothing(stage):
+    """Records of the year 2200 and of 1970 by their sender's clock: the views have them, dated today."""
+    here = stage(
+        POLICY, 1, **{"message.timestamp.after.max.ms": str(2**62), "message.timestamp.before.max.ms": str(2**62)}
+    )
+    writer = Producer(here.cluster.login())
+    moments = [7_258_118_400_000, 1, int(time.time() * 1000)]
+    for number, moment in enumerate(moments * 20):
+        writer.produce(here.topic, msgspec.json.encode({"number": number, "diag": "E10"}), timestamp=moment)
+    writer.flush(20)
+    here.serve(60)
+    ward = here.drain(f"{here.topic}.ward")
+    assert sorted(msgspec.json.decode(m.value())["number"] for m in ward) == list(range(60))
+    assert all(m.timestamp()[1] <= time.time() * 1000 for m in ward)
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_several_workers_share_the_partitions_and_keep_the_promise_together(stage, workers):
+    here = stage(SHARED, 4)
+    people = 400
+    sent = [
+        (msgspec.json.encode({"number": n, "pid": n * 7919 % people, "age": n * 7919 % 97, "diag": f"E{n % 5}"}), None)
+        for n in range(8000)
+    ]
+    here.send([(v, k, n * 7919 % people % 4) for n, (v, k) in enumerate(sent)])
+    team = [Background(here) for _ in range(workers)]
+    try:
+        here.until(lambda: here.committed() == 8000)
+    finally:
+        for one in team:
+            one.stop()
+    assert not any(one.failed for one in team)
+    assert sorted(msgspec.json.decode(m.value())["number"] for m in here.drain(f"{here.topic}.ward")) == list(
+        range(8000)
+    )
+    rows = [msgspec.json.decode(m.value()) for m in here.drain(f"{here.topic}.research")]
+    frame = pl.DataFrame(rows)
+    policy = load(here.file)
+    whose = pl.Series([n * 7919 % people for n in frame["number"]])
+    verdict = verify(frame, policy.schema.quasi, policy.views["research"].promises, people=whose)
+    assert verdict.kept, str(verdict)
+    assert frame["number"].n_unique() == frame.height > 7000

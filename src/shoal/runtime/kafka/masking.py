@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -11,7 +12,7 @@ from shoal.policy.document import Policy
 from shoal.policy.records import RecordViews
 from shoal.policy.views import RoleView
 from shoal.runtime.kafka.codec import Codec
-from shoal.runtime.kafka.output import Disguise, Outgoing, Record
+from shoal.runtime.kafka.output import COARSE, Disguise, Outgoing, Record
 from shoal.runtime.kafka.served import Served
 from shoal.runtime.kafka.shards import Shard
 from shoal.runtime.kafka.stateful import remembers
@@ -56,18 +57,22 @@ class Masking:
 
     def mixed(self, role: str, commit: bytes) -> list[Outgoing]:
         """What a view's topic gets in this commit, in an order of its own, as its topic carries it."""
-        mixed, codec = self.disguises[role].shuffle(self.pending[role], commit), self._codec
+        again, codec = msgspec.structs.replace, self._codec
+        mixed = self.disguises[role].shuffle(self.pending[role], commit)
+        now = int(time.time() * 1000) // COARSE * COARSE
+        if any(not 0 < r.timestamp <= now for r in mixed):  # a clock that is wrong: the broker would refuse it
+            mixed = [r if 0 < r.timestamp <= now else again(r, timestamp=now) for r in mixed]
         if codec is None:
             return mixed
-        again = msgspec.structs.replace
         return [r if r.value is None else again(r, value=codec.encode(role, r.value)) for r in mixed]
 
     def letters(self, source: str) -> list[tuple[Record, bytes]]:
-        """Where records stand that views could not read: who may read the source can look them up there."""
+        """Where records stand that views (by topic: a version of them) could not read: look them up in the source."""
         out = []
         for record, roles in self.dead:
             place = {"topic": source, "partition": record.partition, "offset": record.offset}
-            out.append((record, msgspec.json.encode({**place, "error": "unreadable", "views": roles})))
+            views = [self._served[role].topic for role in roles]
+            out.append((record, msgspec.json.encode({**place, "error": "unreadable", "views": views})))
         return out
 
     def forget(self) -> None:
