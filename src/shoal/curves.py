@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from shoal.connect.files import read
-from shoal.core.errors import PolicyError, PromiseError
+from shoal.core.errors import PolicyError, PromiseError, UsageError
 from shoal.core.groups import Groups
 from shoal.policy.document import Policy, View
-from shoal.promises.kp_anonymity import KPAnonymity
+from shoal.promises.kp_anonymity import GROUP, LEVEL, PATTERN, KPAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.report.curves import SeriesReport
 from shoal.series.face import SeriesRelease
 from shoal.series.face import anonymize_series as group_series
+from shoal.verify import Verdict
 
 
 def anonymize_series(
@@ -38,12 +40,8 @@ def anonymize_series(
     """
     release = group_series(data, k=k, p=p, l=l, sensitive=sensitive, **more)
     frame = release.frame()
-    findings = KPAnonymity(k, p).judge_frame(frame, release.instants)
-    if l is not None and l > 1:
-        cells = frame.select(group=frame.select("group", "pattern", "level").to_struct("cell").rank("dense") - 1)
-        labels = cells["group"].to_numpy().astype(np.int32)
-        for column in release.published.sensitive.columns:
-            findings.append(LDiversity(l, column, kind="frequency").judge(Groups(labels, {column: frame[column]})))
+    columns = release.published.sensitive.columns
+    findings = list(verify_series(frame, k=k, p=p, l=l, sensitive=columns, instants=release.instants).findings)
     broken = next((f for f in findings if not f.kept), None)
     if broken is not None:
         raise PromiseError(f"the release was not made: {broken}", where="verify")
@@ -59,6 +57,48 @@ def anonymize_series(
         figures=release.figures(),
     )
     return release, report
+
+
+def verify_series(
+    released: pl.DataFrame,
+    *,
+    k: int,
+    p: int,
+    l: float | None = None,
+    sensitive: Sequence[str] = (),
+    instants: Sequence[str] | None = None,
+) -> Verdict:
+    """Judge a wide release of curves by what it shows. Without ``instants`` every other column is one.
+
+    ``l``: no sensitive value in more than 1/l of the records that read alike.
+    """
+    about = (GROUP, PATTERN, LEVEL)
+    columns = [c for c in released.columns if c not in (*about, *sensitive)] if instants is None else list(instants)
+    findings = KPAnonymity(k, p).judge_frame(released, columns)
+    if l is not None and l > 1:
+        if not sensitive:
+            raise UsageError("l needs a sensitive column", where="l-diversity", hint="name it by `sensitive`")
+        alike = released.select(*columns, *[c for c in about if c in released.columns]).to_struct("alike")
+        labels = (alike.rank("dense") - 1).to_numpy().astype(np.int32)
+        for column in sensitive:
+            if column not in released.columns:
+                raise UsageError(f"there is no column {column!r} in the release", where="l-diversity")
+            findings.append(LDiversity(l, column, kind="frequency").judge(Groups(labels, {column: released[column]})))
+    return Verdict(tuple(findings), released.height, findings[0].groups, "rows")
+
+
+def verify_series_view(released: str, policy: Policy, view: View, *, separator: str | None = None) -> Verdict:
+    """Judge a released file of curves against what a view of a policy promises."""
+    promise = series_promise(view)
+    assert promise is not None
+    return verify_series(
+        read(released, separator=separator),
+        k=promise.k,
+        p=promise.p,
+        l=max((d.l for d in view.promises if isinstance(d, LDiversity)), default=None),
+        sensitive=[c for c in policy.schema.sensitive if view.shows(c)],
+        instants=[c for c in policy.schema.quasi if view.shows(c)],
+    )
 
 
 def series_promise(view: View) -> KPAnonymity | None:

@@ -76,6 +76,27 @@ def test_perturbation_is_asked_for_and_counted(shoal, sales):
     assert "Altered" not in kept.stderr
 
 
+def test_released_curves_are_verified_by_what_they_show(shoal, sales):
+    words = ("--series", "--id", "code", "--sensitive", "kind", "--k", "8", "--p", "3", "--l", "2")
+    assert shoal("anonymize", "sales.csv", *words, "-o", "out.csv", "--weight", "W0=3").returncode == 0
+    asked = ("--sensitive", "kind", "--p", "3", "--l", "2")
+    fine = shoal("verify", "out.csv", "--k", "8", *asked)
+    assert fine.returncode == 0, fine.stderr
+    assert "P-anonymity (P=3) inside k-groups: kept" in fine.stdout
+    assert "2-diversity of kind: kept" in fine.stdout
+    assert shoal("verify", "out.csv", "--k", "30", *asked).returncode == 1
+    changed = pl.read_csv(sales / "out.csv", infer_schema=False)
+    changed.with_columns(pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("zz")).otherwise("pattern").alias("pattern")
+    ).write_csv(sales / "changed.csv")  # fmt: skip
+    broken = shoal("verify", "changed.csv", "--k", "8", *asked)
+    assert broken.returncode == 1
+    assert "reached 1" in broken.stdout
+    assert shoal("verify", "out.csv", "--p", "3").returncode == 2
+    told = shoal("anonymize", "sales.csv", *words, "-o", "no.csv", "--weight", "kind=3")
+    assert told.returncode == 2
+    assert "not an instant" in told.stderr
+
+
 def test_a_policy_can_promise_it(shoal, sales):
     instants = "".join(f"  W{j}: {{role: quasi, type: int}}\n" for j in range(12))
     (sales / "policy.yaml").write_text(
@@ -86,6 +107,9 @@ def test_a_policy_can_promise_it(shoal, sales):
     done = shoal("anonymize", "sales.csv", "--policy", "policy.yaml", "-o", "out.csv")
     assert done.returncode == 0, done.stderr
     assert "released by banded" in done.stderr
+    judged = shoal("verify", "out.csv", "--policy", "policy.yaml")
+    assert judged.returncode == 0, judged.stderr
+    assert "8-anonymity of envelopes: kept" in judged.stdout
     assert pl.read_csv(sales / "out.csv", infer_schema=False).group_by("group").len()["len"].min() >= 8
 
 

@@ -80,7 +80,7 @@ def anonymize(
     subject
         The column that says whose row it is: people are counted, not rows.
     weight
-        What a column's detail is worth: `age=2`.
+        What a column's detail is worth: `age=2`. Of curves, in the certainty penalty: `W0=2`.
     k
         Every released combination is shared by at least k people.
     l
@@ -146,7 +146,8 @@ def anonymize(
             raise UsageError("curves need k and p", where="--series", hint="for example --k 16 --p 6")
         asked = {"id": curve, "sensitive": names(sensitive), "time": time, "value": value, "k": k, "p": p, "l": l}
         asked |= asked_of_curves(method, set_ or [], every, missing, perturb=perturb)
-        release_curves(data, title, separator, {**asked, "seed": seed}, **to)
+        weights = {n: _number(v, "--weight") for n, v in pairs(weight, "--weight").items()}
+        release_curves(data, title, separator, weights, {**asked, "seed": seed}, **to)
         return
     if perturb or every is not None or missing is not None:
         raise UsageError("--every, --missing and --perturb are about curves", hint="give --series, too")

@@ -66,12 +66,24 @@ def _spec(kind: Any, given: dict[str, Any]) -> Any:
         raise UsageError(str(error), where="--set") from None
 
 
-def release_curves(data: str, title: str, separator: str | None, asked: dict[str, Any], **to: Any) -> None:
+def release_curves(
+    data: str, title: str, separator: str | None, weights: dict[str, float], asked: dict[str, Any], **to: Any
+) -> None:
     """Curves of a file, grouped, verified and written."""
     from shoal.connect import files
     from shoal.curves import anonymize_series
 
     frame = files.read(data, separator=separator)
+    if weights:
+        instants = [c for c in frame.columns if c not in (asked["id"], *asked["sensitive"])]
+        unknown = [name for name in weights if name not in instants]
+        if unknown or asked["time"] is not None:
+            raise UsageError(
+                f"{unknown[0]!r} is not an instant" if unknown else "a long table has no instant columns",
+                where="--weight",
+                hint="weights are given per instant of a wide table: `W0=2`",
+            )
+        asked = {**asked, "weights": [weights.get(name, 1.0) for name in instants]}
     with progress("anonymizing") as tell:
         made = anonymize_series(frame, title=title, progress=tell, **asked)
     write_curves(*made, **to)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shoal.cli.curves import curves_of
 from shoal.cli.terminal import File, Json, Names, Separator, answer, as_json, names, say
 from shoal.core.errors import UsageError
 
@@ -15,6 +16,7 @@ def verify(
     k: int | None = None,
     l: float | None = None,
     t: float | None = None,
+    p: int | None = None,
     policy: str | None = None,
     view: str | None = None,
     previous: str | None = None,
@@ -24,7 +26,8 @@ def verify(
 ) -> int:
     """Judge released data against promises, by code that knows no method. Exit code 1 if a promise is broken.
 
-    Example: `shoal verify released.csv --quasi zip,sex,age --sensitive diag --k 5 --l 2`.
+    Examples: `shoal verify released.csv --quasi zip,sex,age --sensitive diag --k 5 --l 2`;
+    `shoal verify curves.csv --sensitive W51 --k 16 --p 6`.
 
     Parameters
     ----------
@@ -42,6 +45,9 @@ def verify(
         At least this many different sensitive values in each group.
     t
         Each group's sensitive values are spread like the whole release's, within t.
+    p
+        Of released curves: at least k share each envelope, and p of them each pattern; l then says that no sensitive
+        value stands in more than 1/l of those. Without --quasi every other column is an instant.
     policy
         A policy instead: its view says what was promised.
     view
@@ -59,7 +65,19 @@ def verify(
     from shoal.connect import files
 
     separator = "\t" if separator == "TAB" else separator
-    if policy is not None:
+    if policy is not None and (about := curves_of(policy, view)) is not None:
+        from shoal.curves import verify_series_view
+
+        verdict = verify_series_view(released, *about, separator=separator)
+    elif p is not None:
+        from shoal.curves import verify_series
+
+        if k is None:
+            raise UsageError("curves need k and p", where="--p", hint="for example --k 16 --p 6")
+        frame = files.read(released, separator=separator)
+        instants = names(quasi) or None
+        verdict = verify_series(frame, k=k, p=p, l=l, sensitive=names(sensitive), instants=instants)
+    elif policy is not None:
         verdict = api.verify_view(released, policy, view, original=original, separator=separator)
     else:
         if not quasi:
