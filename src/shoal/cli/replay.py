@@ -14,9 +14,10 @@ def replay(policy: str, *, dry_run: Annotated[bool, Parameter(negative=())] = Fa
 
     The dead-letter topic holds pointers, never values. A record that fits is written to the end of the source once
     more, and the workers take it like any other; one that does not keeps its pointer, and so does one that some views
-    have published; one that the source has deleted is counted as gone.
+    have published; one that the source has deleted is counted as gone. Where the views have newer versions, those were
+    filled from the log and have read it: the pointer is settled.
 
-    Example: correct the column's type in the policy, `shoal replay policy.yaml --dry-run`, then without it.
+    Example: the schema registry was away for an hour; `shoal replay policy.yaml --dry-run`, then without it.
 
     Parameters
     ----------
@@ -34,5 +35,5 @@ def replay(policy: str, *, dry_run: Annotated[bool, Parameter(negative=())] = Fa
     found = Replay(load(policy), KeyRing.load()).run(dry=dry_run)
     done = "would be queued again" if dry_run else "queued again"
     text = f"{found.pointers:,} dead letters: {found.ready:,} {done}, {found.still:,} still do not fit"
-    rest = f"{found.partly:,} are published in other views, {found.gone:,} gone from the source"
+    rest = f"{found.partly:,} published in other views, {found.settled:,} settled, {found.gone:,} gone from the source"
     answer(as_json(found) if json else f"{text}, {rest}")

@@ -20,7 +20,7 @@ Flag = Annotated[bool, Parameter(negative=())]
 
 
 @app.command
-def plan(policy: str, *, only: str | None = None, json: Json = False) -> None:
+def plan(policy: str, *, only: str | None = None, commands: Flag = False, json: Json = False) -> None:
     """Show what `apply` would do; change nothing.
 
     Parameters
@@ -29,13 +29,20 @@ def plan(policy: str, *, only: str | None = None, json: Json = False) -> None:
         A policy whose source is Kafka.
     only
         `topics`, where users and rights are managed elsewhere.
+    commands
+        Print all users and rights as commands of Kafka's own tools, for whoever manages them.
     json
         For machines.
     """
     from shoal.policy.load import load
+    from shoal.runtime.kafka.commands import commands as printed
     from shoal.runtime.kafka.provision import Provisioner
 
-    found = Provisioner(load(policy), only=only).plan()
+    service = Provisioner(load(policy), only="topics" if commands else only)
+    found = service.plan()
+    if commands:
+        answer("\n".join(printed(found.wanted, service.properties["bootstrap.servers"])))
+        return
     plain = {"changes": found.changes, "wider": found.wider, "refusals": found.refusals}
     answer(as_json(plain) if json else str(found))
 
@@ -63,6 +70,7 @@ def apply(policy: str, *, only: str | None = None, allow_wider: Flag = False) ->
     service = Provisioner(loaded, only=only, codec=codec)
     found = service.plan()
     if codec is not None:
+        codec.at({role: one.topic for role, one in found.served.items()})
         codec.register()
     service.apply(found, allow_wider=allow_wider, keys=KeyRing.load())
     if codec is not None:
@@ -103,6 +111,7 @@ def run(
     from shoal.runtime.kafka.counters import Counters
     from shoal.runtime.kafka.journal import Journal
     from shoal.runtime.kafka.registry import codec_of
+    from shoal.runtime.kafka.served import served_now
     from shoal.runtime.kafka.service import Service
     from shoal.runtime.kafka.worker import Worker
     from shoal.runtime.warm import warm
@@ -122,6 +131,7 @@ def run(
         counters.restoring = True
         codec = codec_of(latest)
         if codec is not None:
+            codec.at({role: one.topic for role, one in served_now(latest).items()})
             codec.register()
             codecs.append(codec)
         options: dict[str, Any] = {"commit_every": commit_every, "protocol": protocol, "codec": codec}

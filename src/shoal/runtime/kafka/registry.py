@@ -7,6 +7,7 @@ record, so that nothing a role must not see has even a place in what it reads.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +24,19 @@ from shoal.runtime.kafka.view_schema import ViewSchema
 FORMATS = ("json", "avro", "protobuf")
 
 
-def codec_of(policy: Policy) -> RegistryCodec | None:
-    """The codec a policy's source asks for; none where records are JSON."""
+def codec_of(policy: Policy, topics: Mapping[str, str] | None = None) -> RegistryCodec | None:
+    """The codec a policy's source asks for; none where records are JSON. ``topics`` by role: of later versions."""
     source = source_of(policy.source, policy.path)
     chosen = source.get("format", "json")
     if chosen not in FORMATS:
         raise PolicyError(f"expected {', '.join(FORMATS)}, found {chosen!r}", where="source.format")
-    return None if chosen == "json" else RegistryCodec(policy)
+    return None if chosen == "json" else RegistryCodec(policy, topics)
 
 
 class RegistryCodec(Codec):
     """Reads source records and writes each role's, in the format of the source."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, topics: Mapping[str, str] | None = None) -> None:
         source = source_of(policy.source, policy.path)
         folder = Path(policy.path).parent if policy.path else Path()
         self._serde = _library()
@@ -43,13 +44,17 @@ class RegistryCodec(Codec):
         self._topic = source["topic"]
         self._client = _client(source, folder)
         self._schemas = {role: ViewSchema(policy, role) for role in policy.views}
-        self._topics = layout(policy, 1).views
+        self._topics = dict(topics or layout(policy, 1).views)
         self._messages: dict[str, Any] = {}
         if self._format == "protobuf":
             self._messages = {r: message_of(s, f"shoal.{policy.dataset}") for r, s in self._schemas.items()}
         self._read = self._deserializer(self._source_message(source, folder))
         self._write = {role: self._serializer(role) for role in self._schemas}
         self._decoders: dict[str, Any] = {}
+
+    def at(self, topics: Mapping[str, str]) -> None:
+        """The views are published there: versions are known only when the cluster was asked."""
+        self._topics = dict(topics)
 
     def register(self) -> dict[str, int]:
         """The schema of every view, registered; its number by role."""

@@ -2,8 +2,9 @@
 
 The dead-letter topic holds no values, so the source must still hold the record: what retention has deleted is counted
 as gone. A record that still does not fit keeps its pointer, and so does one that only some views could not read: the
-others have published it, and would publish it again. Records, pointers and the position among the dead letters commit
-in one transaction, so no record is queued twice.
+others have published it, and would publish it again. Where every view has a newer version since, that one was filled
+from the log and has read the record: the pointer is settled. Records, pointers and the position among the dead letters
+commit in one transaction, so no record is queued twice.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from shoal.policy.document import Policy
 from shoal.policy.records import RecordViews
 from shoal.policy.views import RoleView
 from shoal.runtime.kafka.registry import codec_of
+from shoal.runtime.kafka.served import served_now
 
 TIMEOUT = 30.0
 
@@ -33,7 +35,7 @@ class Pointer(msgspec.Struct, frozen=True):
     partition: int
     offset: int
     error: str = ""
-    views: tuple[str, ...] = ()  # those that could not read it
+    views: tuple[str, ...] = ()  # topics of those that could not read it
     tried: int = 0
 
 
@@ -44,6 +46,7 @@ class Replayed(msgspec.Struct):
     ready: int = 0  # can be masked by now
     still: int = 0  # does not fit yet
     partly: int = 0  # other views have published it
+    settled: int = 0  # newer versions of the views have read it
     gone: int = 0  # deleted from the source
 
 
@@ -58,7 +61,7 @@ class Replay:
         self._topic = str(source["topic"])
         self._dead = f"{self._topic}.shoal.dead"
         self._codec = codec_of(policy)
-        self._roles = tuple(policy.views)
+        self._policy = policy
         views = [RoleView.of(policy, role) for role in policy.views]
         self._views = RecordViews([v for v in views if not v.windows], keys)
 
@@ -68,19 +71,21 @@ class Replay:
         source = self._consumer(f"shoal-{self._topic}.replay.source")
         try:
             pointers, positions = self._pointers(consumer)
-            found = Replayed(pointers=len(pointers))
+            self._served = served_now(self._policy)
+            found = Replayed(pointers=len(merged(pointers)))
             ready: list[Any] = []
             still: list[Pointer] = []
-            for pointer in sorted(pointers, key=lambda p: (p.partition, p.offset)):
+            for pointer in merged(pointers):
+                views = {s.topic for s in self._served.values() if s.begun(pointer.partition, pointer.offset)}
                 message = self._look_up(source, pointer)
                 if message is None:
                     found.gone += 1
-                    continue
-                published = set(self._roles) - set(pointer.views)
-                found.partly += bool(published)
-                if not published and self._fits(message.value()):
+                elif views and not views & set(pointer.views):
+                    found.settled += 1
+                elif views <= set(pointer.views) and self._fits(message.value()):
                     ready.append(message)
                 else:
+                    found.partly += not views <= set(pointer.views)
                     still.append(pointer)
             found.ready, found.still = len(ready), len(still) - found.partly
             if not dry and pointers:
@@ -186,3 +191,15 @@ class Replay:
                 "isolation.level": "read_committed",
             }
         )
+
+
+def merged(pointers: list[Pointer]) -> list[Pointer]:
+    """One pointer per record, in the order of the source: views that were filled later wrote pointers of their own."""
+    found: dict[tuple[int, int], Pointer] = {}
+    for pointer in pointers:
+        place = (pointer.partition, pointer.offset)
+        other = found.get(place, pointer)
+        views = tuple(dict.fromkeys((*other.views, *pointer.views)))
+        tried = max(other.tried, pointer.tried)
+        found[place] = msgspec.structs.replace(pointer, views=views, tried=tried)
+    return [found[place] for place in sorted(found)]

@@ -9,11 +9,12 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import KafkaError, library, told
+from shoal.connect.kafka import KafkaError, client_properties, library, source_of, told
 from shoal.core.errors import PolicyError
 from shoal.policy.document import Policy
 
@@ -68,6 +69,13 @@ def served_by(policy: Policy, entry: Mapping[str, Any] | None) -> dict[str, Serv
         topic = first_topic(policy, role)
         out[role] = known.get(role) or Served(topic, topic, wanted)
     return out
+
+
+def served_now(policy: Policy) -> dict[str, Served]:
+    """Where the views of this policy are published, as the cluster says."""
+    source = source_of(policy.source, policy.path)
+    folder = Path(policy.path).parent if policy.path else Path()
+    return served_by(policy, Audit(client_properties(source, folder), str(source["topic"])).newest())
 
 
 def served_next(policy: Policy, entry: Mapping[str, Any] | None) -> dict[str, Served]:

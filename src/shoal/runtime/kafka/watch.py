@@ -8,8 +8,9 @@ cannot be judged from a view: who supported a value may have been withheld.
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -24,7 +25,7 @@ from shoal.policy.document import Policy
 from shoal.policy.paths import EACH, steps
 from shoal.policy.views import RoleView
 from shoal.promises.z_anonymity import ZAnonymity
-from shoal.runtime.kafka.layout import layout
+from shoal.runtime.kafka.served import first_topic
 
 Judge = Callable[[pl.DataFrame], tuple[Finding, ...]]
 TIMEOUT = 30.0
@@ -69,7 +70,7 @@ class Watch:
         self._role, self._decode = role, decode
         view = policy.view(role)
         self._view = RoleView.of(policy, role)
-        self._topic = layout(policy, 1).views[role]
+        self._topic = first_topic(policy, role)
         self._judge = judge if any(not isinstance(p, ZAnonymity) for p in view.promises) else None
         self._sent, self._most, self._every = sent, most, every
         if sent is not None and sent not in self._view.shown:
@@ -127,6 +128,8 @@ class Watch:
         return self.seen
 
     def _assign(self) -> None:
+        seen = self._consumer.list_topics(timeout=TIMEOUT).topics
+        self._topic = newest(self._topic, seen)
         listed = self._consumer.list_topics(self._topic, timeout=TIMEOUT).topics[self._topic]
         if listed.error is not None:
             raise told(listed.error, f"asking for {self._topic}")
@@ -215,3 +218,13 @@ def _at(record: Any, column: str) -> Any:
             return None
         record = record.get(step)
     return record
+
+
+def newest(first: str, topics: Iterable[str]) -> str:
+    """The newest version of a view among the topics a user can see; the first if there is none.
+
+    >>> newest("patients.nurse", ["patients.nurse", "patients.nurse.v3", "patients.nurse.v12", "patients.nurses"])
+    'patients.nurse.v12'
+    """
+    versions = {int(t[len(first) + 2 :]): t for t in topics if re.fullmatch(re.escape(first) + r"\.v\d+", t)}
+    return versions[max(versions)] if versions else first
