@@ -11,11 +11,19 @@ from typing import Any
 import pytest
 
 import shoal
+from shoal.curves import anonymize_series
 from shoal.datasets.hospital import hospital
+from shoal.datasets.series import sales_curves
 
 pytestmark = pytest.mark.system
 
 CHARTS = ["correlations", "cross-tables", "group-sizes", "loss", "risk", "withheld"]
+CURVES = sorted(
+    ["group-sizes", "subgroup-sizes", "widths", "withheld"]
+    + [f"envelope-{i}" for i in range(3)]
+    + [f"shape-{i}" for i in range(4)]
+)
+SHOWN = {"report.html": CHARTS, "curves.html": CURVES}
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -60,6 +68,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"<body><h2 id='mine'>mine</h2><p id='words'>words</p>{report._repr_html_()}</body></html>"
     )
     (folder / "notebook.html").write_text(notebook, encoding="utf-8")
+    sales = sales_curves(200, 26)
+    release, told = anonymize_series(sales, k=8, p=4, id="Product_Code", sensitive=["W25"], title="Curves")
+    (folder / "curves.html").write_text(told.page("curves.html", release), encoding="utf-8")
     return folder
 
 
@@ -88,10 +99,13 @@ def visit(browser: Any, pages: Path) -> Iterator[Any]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 390])
-def test_every_chart_is_seen_and_nothing_is_asked_of_the_network(visit: Any, width: int, scheme: str) -> None:
-    page, wrong = visit("report.html", width, scheme)
+@pytest.mark.parametrize("name", SHOWN)
+def test_every_chart_is_seen_and_nothing_is_asked_of_the_network(
+    visit: Any, name: str, width: int, scheme: str
+) -> None:
+    page, wrong = visit(name, width, scheme)
     charts = page.locator("svg[data-chart]")
-    assert sorted(charts.nth(i).get_attribute("data-chart") for i in range(charts.count())) == CHARTS
+    assert sorted(charts.nth(i).get_attribute("data-chart") for i in range(charts.count())) == SHOWN[name]
     for i in range(charts.count()):
         box = charts.nth(i).bounding_box()
         assert box["width"] > 250
@@ -111,8 +125,9 @@ def test_the_verdict_and_the_promise_are_read(visit: Any) -> None:
     assert page.get_by_role("img").count() == len(CHARTS)
 
 
-def test_words_stay_inside_their_chart(visit: Any) -> None:
-    page, _ = visit("report.html")
+@pytest.mark.parametrize("name", SHOWN)
+def test_words_stay_inside_their_chart(visit: Any, name: str) -> None:
+    page, _ = visit(name)
     outside = page.evaluate(
         """() => [...document.querySelectorAll('svg[data-chart]')].flatMap(svg => {
             const frame = svg.getBoundingClientRect();
