@@ -20,7 +20,8 @@ views:
     show: [time, client, domain]
     masks: {client: {use: pseudonym, rotate: 24h}}
     promises: [{use: z-anonymity, z: 20, window: 1h}]
-    method: {use: z-anonymity, tune: {goal: {k: 3, probability: 0.8}, every: 30m}, noise: {most: 0.25}, allow_noise: true}  # noqa: E501
+    method: {use: z-anonymity, tune: {goal: {k: 3, probability: 0.8}, every: 30m},
+             noise: {most: 0.25}, allow_noise: true}
 """
 
 
@@ -62,7 +63,7 @@ def test_the_design_s_policy_runs_as_written(shoal, tmp_path, visits):
     verified = shoal("verify", "out.ndjson", "--policy", "visits.yaml", "--original", "visits.ndjson")
     assert verified.returncode == 1
     assert f"reached {found['least_real']}" in verified.stdout
-    quiet = POLICY.replace(", noise: {most: 0.25}, allow_noise: true", "")
+    quiet = POLICY.replace("noise: {most: 0.25}, allow_noise: true", "")
     (tmp_path / "visits.yaml").write_text(quiet)
     assert shoal("stream", "visits.ndjson", "--policy", "visits.yaml", "-o", "out.ndjson").returncode == 0
     assert shoal("verify", "out.ndjson", "--policy", "visits.yaml", "--original", "visits.ndjson").returncode == 0

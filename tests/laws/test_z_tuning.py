@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shoal.core.errors import UsageError
 from shoal.measures.entropy import entropy, group_people, k_share
 from shoal.streams.noise import Noise
-from shoal.streams.tuning import Evaluation, Goal, search
+from shoal.streams.tuning import Evaluation, Goal, Tune, search
 from shoal.streams.z_stream import ZStream, z_anonymity
 
 KEY = b"another key of thirty-two bytes.."
@@ -110,6 +110,22 @@ def test_a_profile_lifts_z_before_the_rush() -> None:
     stream.push_many(times, people, values)
     assert stream.z == 9
     assert min(d.z for d in stream.decisions) == 9
+
+
+def test_what_was_learned_of_an_hour_holds_when_it_returns_and_just_before() -> None:
+    tuner = Tune(every="30m", learn=True).start(2)
+    calm, busy = 3 * 3600, 4 * 3600
+    tuner.learned[tuner._hour(busy * 1_000_000)] = 50
+    day = 86400
+    assert tuner._expected(calm * 1_000_000) == 0
+    assert tuner._expected((calm + 1800) * 1_000_000) == 50  # the next decision comes when it is busy
+    assert tuner._expected((busy + 600) * 1_000_000) == 50
+    assert tuner._expected((busy + day) * 1_000_000) == 50  # another day, of which nothing is known
+    tuner.learned[tuner._hour((busy + day) * 1_000_000)] = 7
+    assert tuner._expected((busy + day) * 1_000_000) == 7
+    rest = Tune(every="30m", learn=True).start(2)
+    rest.restore(tuner.state())
+    assert (rest.learned == tuner.learned).all()
 
 
 def test_floors_by_the_hour_hold() -> None:

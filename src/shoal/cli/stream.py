@@ -38,6 +38,8 @@ def stream(
     keys: str | None = None,
     snapshot: str | None = None,
     synthetic: str | None = None,
+    figures: str | None = None,
+    figures_every: str = "5m",
     seed: int = 0,
     strict: Annotated[bool, Parameter(negative=())] = False,
     json: Json = False,
@@ -87,6 +89,11 @@ def stream(
         Beside it, in FILE.ticks, stands until then when the clock moved on though no event came.
     synthetic
         A file for the operator only: one line per released event, its number, or -1 if it was invented.
+    figures
+        z-anonymity only: a folder for what was really released over time, as CSV and pictures: volume by level, z, p_k,
+        entropy and residual information.
+    figures_every
+        How often that is measured, in event time.
     seed
         The same seed and key give the same release.
     strict
@@ -113,7 +120,8 @@ def stream(
             where="--snapshot",
             hint="shoal keys new default --ring keys.json",
         )
-    return _run(job, ring, events, output or "-", state, synthetic, seed, strict, json)
+    watch = (figures, figures_every) if figures else None
+    return _run(job, ring, events, output or "-", state, synthetic, seed, strict, json, watch)
 
 
 def _from_policy(path: str, view: str | None, ring: KeyRing) -> StreamJob:
@@ -157,6 +165,7 @@ def _run(
     seed: int,
     strict: bool,
     json: bool,
+    watch: tuple[str, str] | None = None,
 ) -> int:
     import secrets
     import signal
@@ -186,6 +195,7 @@ def _run(
         marks=(lambda numbers: marks.writelines(f"{n}\n" for n in numbers)) if marks else None,
         ticks=state.with_name(state.name + ".ticks") if state is not None else None,
     )
+    watching = _watched(runner, watch[1]) if watch else None
     stop: list[int] = []
 
     def asked(number: int, _: object) -> None:
@@ -207,6 +217,10 @@ def _run(
             part.write_bytes(places.packed(place.moved(runner.first - begun), runner.snapshot()))
         runner.forget_ticks()
     live.line(end=True)
+    if watch and watching is not None:
+        from shoal.report.stream_figures import save
+
+        say(f"written: {len(save(watching.finish(), watching.k, Path(watch[0])))} files in {watch[0]}")
     if stop:
         say(f"stopped after event {runner.first:,}" + ("; the snapshot continues there" if state is not None else ""))
     found = {**figures(runner), "unreadable_lines": source.bad, "ended": ended and not stop}
@@ -223,6 +237,15 @@ def _where(events: str, place: Place, stopped: Place | None) -> str:
     if stopped is not None and stopped.name == place.name != "-":
         return f"continuing with {name} from its first event: it is not the file the snapshot stopped in"
     return f"continuing with {name} from its first event"
+
+
+def _watched(runner: LocalRunner, every: str) -> Any:
+    from shoal.core.events import duration
+    from shoal.streams.z_anonymity import RunningZ
+
+    if not isinstance(runner.method, RunningZ):
+        raise UsageError("only z-anonymity has figures over time", where="--figures")
+    return runner.method.engine.watch(duration(every, where="--figures-every"))
 
 
 def _drain(runner: LocalRunner, source: Any, stop: list[int]) -> bool:

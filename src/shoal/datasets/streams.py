@@ -36,8 +36,14 @@ SHAPES = {
 }
 
 
-def stream(name: str, scale: float = 1.0, seed: int = 0) -> pl.DataFrame:
-    """One of the three use cases of seed 000, in time order.
+NIGHT = 0.78  # how far traffic falls at midnight, and rises at noon
+
+
+def stream(name: str, scale: float = 1.0, seed: int = 0, hours: tuple[float, float] | None = None) -> pl.DataFrame:
+    """One of the three use cases of seed 000, in time order; of its time all, or some hours from the first midnight.
+
+    ``scale`` thins people and values together. A piece of ``hours`` at full scale has all people and values instead,
+    at the density of the whole.
 
     >>> stream("positions", scale=0.001).columns
     ['time', 'subject', 'value']
@@ -48,7 +54,8 @@ def stream(name: str, scale: float = 1.0, seed: int = 0) -> pl.DataFrame:
         raise UsageError("`scale` must be positive", where="datasets")
     shape = SHAPES[name]
     rng = np.random.default_rng(seed)
-    n = max(1, round(shape.events * scale))
+    hours = hours or (0, 24 * shape.days)
+    n = max(1, round(shape.events * scale * _traffic(hours) / _traffic((0, 24 * shape.days))))
     people = max(1, round(shape.people * scale))
     leaves = max(1, round(shape.levels[0] * scale))
     who = ranked(rng, n, people, shape.people_skew)
@@ -56,7 +63,7 @@ def stream(name: str, scale: float = 1.0, seed: int = 0) -> pl.DataFrame:
     paths = _paths(rng, leaves, [max(1, min(c, leaves)) for c in shape.levels[1:]], name)
     return pl.DataFrame(
         {
-            "time": np.floor(day_and_night(rng, n, shape.days)),
+            "time": np.floor(day_and_night(rng, n, hours)),
             "subject": pl.Series(who).cast(pl.String),
             "value": paths.gather(what),
         }
@@ -72,12 +79,18 @@ def ranked(rng: np.random.Generator, n: int, size: int, skew: float) -> Ints:
     return out
 
 
-def day_and_night(rng: np.random.Generator, n: int, days: float) -> NDArray[np.float64]:
+def day_and_night(rng: np.random.Generator, n: int, hours: tuple[float, float]) -> NDArray[np.float64]:
     """Sorted times in seconds; traffic at noon is about eight times that of the night."""
-    grid = np.linspace(0, days * 86400, 2000)
-    rate = 1.0 - 0.78 * np.cos(2 * np.pi * grid / 86400)
+    grid = np.linspace(hours[0] * 3600, hours[1] * 3600, 2000)
+    rate = 1.0 - NIGHT * np.cos(2 * np.pi * grid / 86400)
     total = np.concatenate([[0], np.cumsum((rate[1:] + rate[:-1]) / 2)])
     return np.sort(np.interp(rng.uniform(0, total[-1], n), total, grid))
+
+
+def _traffic(hours: tuple[float, float]) -> float:
+    """The integral of the rate of :func:`day_and_night`."""
+    swing = NIGHT * 24 / (2 * np.pi)
+    return float((hours[1] - hours[0]) - swing * np.diff(np.sin(2 * np.pi * np.array(hours) / 24))[0])
 
 
 def _paths(rng: np.random.Generator, leaves: int, counts: list[int], name: str) -> pl.Series:

@@ -63,8 +63,8 @@ class Tune(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ``step`` towards it (``proportional``: further, the further away); ``model`` estimates rates from the window and
     asks the exact z-to-k model, for an attacker who watches ``windows`` windows. ``start`` is the first z, ``highest``
     the last. People with nothing released are one group (``empty: count``) or left out (``ignore``). ``profile`` gives
-    a z to start from by hours of the week; with ``learn`` the tuner remembers the z of each hour and is never below it
-    when it returns.
+    a z to start from by hours of the week; with ``learn`` the tuner remembers the z each hour needed and is not below
+    it when the hour returns, nor just before: a rise of traffic is met in time.
     """
 
     goal: Goal = Goal()
@@ -205,7 +205,7 @@ class Tuner:
         self.spec = spec
         self.floor = floor
         self.top = top
-        self.z = max(floor, spec.start_z or floor)
+        self.z = self.first_z = max(floor, spec.start_z or floor)
         self.until = 0
         self.decisions: deque[Decision] = deque(maxlen=KEPT)
         self._every = duration(spec.every)
@@ -220,6 +220,7 @@ class Tuner:
         self.profile = np.zeros(168, np.int64)
         for hours in spec.profile:
             self.profile[np.unique(hours.minutes() // 60)] = hours.z
+        self.learned = np.zeros(168, np.int64)
 
     @property
     def working(self) -> bool:
@@ -272,19 +273,22 @@ class Tuner:
         assert self._result is not None
         assert self._evaluation is not None
         z, p, reached = self._result
-        hour = self._hour(self._effect)
-        if self.spec.learn and reached:
-            self.profile[hour] = z
-        elif self.spec.learn:
-            self.profile[hour] = max(z, self.profile[hour])
-        self.z = max(self.floor, z, int(self.profile[hour]))
+        self.z = max(self.floor, z, self._expected(self._effect))
+        if self.spec.learn:
+            hour = self._hour(self._effect)
+            self.learned[hour] = z if reached else max(z, self.learned[hour])
         rows, people = len(self._evaluation.people), self._evaluation.size
         asked = len(self._evaluation.asked) + self._evaluation.modelled
         self.decisions.append(Decision(self._began, self._effect, self.z, p, reached, people, rows, asked))
         self._steps, self._evaluation, self._effect = None, None, NEVER
 
     def _expected(self, now: int) -> int:
-        return int(self.profile[self._hour(now)])
+        """The z this hour is known to need, and the hour before the next decision; never seen: that of other days."""
+        most = 0
+        for hour in (self._hour(now), self._hour(now + self._every)):
+            learned = self.learned[hour] or self.learned[hour % 24 :: 24].max()
+            most = max(most, int(self.profile[hour]), int(learned))
+        return most
 
     def _hour(self, now: int) -> int:
         return int(minute_of_week(np.array([now]), self._zone)[0]) // 60
@@ -303,7 +307,7 @@ class Tuner:
             "effect": self._effect,
             "began": self._began,
             "pending": pending,
-            "profile": self.profile.tolist(),
+            "profile": self.learned.tolist(),
             "last": [msgspec.structs.astuple(d) for d in self.decisions],
         }
 
@@ -311,7 +315,7 @@ class Tuner:
         """Continue from plain data; the floor is this policy's."""
         self.z = max(self.floor, int(state["z"]))
         self._boundary, self._effect, self._began = state["boundary"], state["effect"], state["began"]
-        self.profile = np.maximum(self.profile, np.array(state["profile"], np.int64))
+        self.learned = np.array(state["profile"], np.int64)
         self.decisions.extend(Decision(*d) for d in state["last"])
         self.until = 0
         if state["pending"] is not None:

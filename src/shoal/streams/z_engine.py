@@ -21,6 +21,7 @@ from shoal.kernels import sliding as words
 from shoal.streams.base import Reason
 from shoal.streams.sliding import Asked, Decided, SlidingWindow
 from shoal.streams.tuning import Content, Decision, Tuner, joined
+from shoal.streams.watching import Watch
 
 if TYPE_CHECKING:
     from shoal.promises.z_anonymity import ZAnonymity
@@ -71,6 +72,7 @@ class ZEngine:
         )
         self._floors = weekly(promise.z, [(h, max(h.z, promise.z)) for h in spec.floors]) if spec.floors else None
         self._zone = duration(promise.zone)
+        self.watching: Watch | None = None
 
     @property
     def z(self) -> int:
@@ -83,7 +85,8 @@ class ZEngine:
     @property
     def simple(self) -> bool:
         """Whether the window never changes and nobody is invented: one-by-one may go straight in."""
-        return self._floors is None and self.spec.noise is None and not self.promise.windows
+        plain = self._floors is None and self.spec.noise is None and not self.promise.windows
+        return plain and self.watching is None
 
     def decide(
         self, times: Ints, subjects: Ints, columns: Mapping[str, tuple[NDArray[np.int32], Ints]]
@@ -112,7 +115,27 @@ class ZEngine:
             at = to
         decided = out[0] if len(out) == 1 else {name: _joined([o[name] for o in out]) for name in columns}
         self._count(decided)
+        if self.watching is not None:
+            self.watching.see(times, subjects, [(*columns[name], one.levels) for name, one in decided.items()])
         return decided
+
+    def watch(self, every: int, k: int | None = None) -> Watch:
+        """Measure what is released from now on, every so many microseconds of event time; see :class:`Watch`."""
+        tune = self.spec.tune
+        count = tune is None or tune.empty == "count"
+        self.watching = Watch(
+            every, self.promise.spans, self.z_at, k=k or (tune.goal.k if tune is not None else 2), empty=count
+        )
+        return self.watching
+
+    def z_at(self, time: int) -> int:
+        """The z that was in force at an event time, as far as decisions are remembered."""
+        z = self.promise.z if self.tuner is None else self.tuner.first_z
+        for decision in self.decisions:
+            z = decision.z if decision.effect <= time else z
+        if self._floors is not None:
+            z = max(z, int(self._floors[minute_of_week(np.array([time]), self._zone)[0]]))
+        return z
 
     def _cut(self, nows: Ints, at: int) -> tuple[int, int]:
         """How far the z in force reaches, and that z; the tuner takes its turn here."""

@@ -22,6 +22,7 @@ from shoal.streams.chains import Coder
 from shoal.streams.noise import Faces
 from shoal.streams.texts import Printer
 from shoal.streams.tuning import Decision
+from shoal.streams.watching import Watch
 from shoal.streams.z_anonymity import ZAnon
 from shoal.streams.z_engine import ZEngine
 
@@ -151,6 +152,13 @@ class ZStream:
     def figures(self) -> dict[str, Any]:
         """Live figures: z, window content, memory, the tuner's last decision."""
         return self.engine.figures()
+
+    def watch(self, every: Duration, k: int | None = None) -> Watch:
+        """From now on, measure what is released every so often; ``.finish()`` gives the figures over time."""
+        watch = self.engine.watch(duration(every), k)
+        self._simple = self.engine.simple
+        self._hand()
+        return watch
 
     def snapshot(self) -> bytes:
         """The whole state; ``ZStream(…, key=the same, snapshot=…)`` continues."""

@@ -10,7 +10,11 @@ from typing import Any, cast
 # name: (module of this package, one line)
 EXPERIMENTS: dict[str, tuple[str, str]] = {
     "z-model": ("z_model", "what z buys in terms of k: Figures 2 to 8 of the paper, by its formula and exactly"),
-    "z-streams": ("z_streams", "z-anonymity on streams: released by level, p by z, tuners over time, noise"),
+    "z-profile": ("z_profile", "what the streams look like: Tables 3.4 and 3.5, Figures 3.1 to 3.5"),
+    "z-streams": ("z_streams", "released by level, p by z, noise: Tables 4.1 to 4.3 and 6.1 to 6.5, Figures 4.1, 4.2"),
+    "z-time": ("z_time", "released over days and nights, fixed z and tuned: Figures 4.4 and 5.1 to 5.8"),
+    "z-goals": ("z_goals", "z and residual information by goal: Figures 5.9 to 5.12"),
+    "z-night": ("z_night", "the dip at the morning rise, with and without a schedule: section 7.1"),
     "views": ("views", "role views: throughput, waiting and loss by scope, window, k and delay; what partitions cost"),
     "kp": ("kp", "(k,P)-anonymity of curves: loss and time against P and k, envelopes and shapes"),
 }

@@ -1,0 +1,57 @@
+"""The streams of the z experiments: generated ones of the published shape, and real ones where they are at hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from shoal.core.hierarchy.path import Path as PathHierarchy
+from shoal.datasets.streams import stream
+from shoal.promises.z_anonymity import WindowHours, ZAnonymity
+from shoal.streams.z_stream import Pushed, ZStream, z_anonymity
+
+KEY = b"experiment" * 4
+BATCH = 65_536
+NAMES = ("ecommerce", "domains", "positions")
+# hours around noon at the published size: all people and values, at the density of the whole
+NOON = {"ecommerce": (10.0, 13.0), "domains": (11.0, 12.4), "positions": (9.0, 14.0)}
+# whole days, thinned: what is kept of people and values
+THIN = {"ecommerce": 0.05, "domains": 0.03, "positions": 0.1}
+SHRINK = 1.0  # tests make everything smaller with it
+
+
+def noon() -> dict[str, pl.DataFrame]:
+    """Some hours of each use case, at the published density."""
+    return {name: stream(name, SHRINK, hours=NOON[name]) for name in NAMES}
+
+
+def days() -> dict[str, pl.DataFrame]:
+    """Each use case over its days and nights, thinned."""
+    return {name: stream(name, THIN[name] * SHRINK) for name in NAMES}
+
+
+def real(shared: Path | None) -> dict[str, pl.DataFrame]:
+    """Real streams below ``shared``, if it is given and has them: shop events, names asked for, check-ins."""
+    places = () if shared is None else (shared, shared / "data")
+    root = next((p for p in places if (p / "ecommerce_events").is_dir()), None)
+    if root is None:
+        return {}
+    shop = pl.read_parquet(root / "ecommerce_events" / "ecommerce_oct2019_first_3h.parquet")
+    path = pl.col("category_code").fill_null("none") + "." + pl.col("product_id").cast(pl.String)
+    when = pl.col("event_time").cast(pl.String).str.slice(0, 19).str.to_datetime().dt.epoch("s").cast(pl.Float64)
+    return {"ecommerce, real": shop.select(time=when, subject=pl.col("user_id").cast(pl.String), value=path)}
+
+
+def play(
+    frame: pl.DataFrame, z: int, *, every: str | None = None, k: int = 2, **options: Any
+) -> tuple[ZStream, list[Pushed], list[dict[str, Any]]]:
+    """A stream through z-anonymity, window one hour (``windows`` by schedule): the outcomes, and the figures."""
+    windows = tuple(WindowHours(*hours) for hours in options.pop("windows", ()))
+    made = z_anonymity(z, "1h", "path", key=KEY, **options)
+    if windows:
+        made = ZStream(ZAnonymity(z, "1h", windows), PathHierarchy(), made.method, key=KEY)
+    watch = made.watch(every, k) if every is not None else None
+    parts = [made.push_many(part["time"], part["subject"], part["value"]) for part in frame.iter_slices(BATCH)]
+    return made, parts, watch.finish() if watch is not None else []
