@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.kernels.castle_split import split
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare, kernel
 from shoal.kernels.held import count_arrival, horizon_of, is_due, refresh
 from shoal.kernels.promises import holds
 from shoal.kernels.published import HELD, WITHHELD, ZERO, Horizon, cheapest, release_again, release_group
@@ -59,7 +59,7 @@ def castle(tuples, prints, rules, work, published, released, counts, gamma, mark
             head += 1
 
 
-@kernel
+@bare
 def _enlarged(tree, weight, scaled, path, gamma, c, row):
     """The loss of cluster c with a tuple in it. O(columns x levels)."""
     total = 0.0
@@ -84,7 +84,7 @@ def _enlarged(tree, weight, scaled, path, gamma, c, row):
     return total
 
 
-@kernel
+@bare
 def _insert(tuples, prints, gamma, mark, box, head, row):
     """best_selection: the cluster that grows least; a new one if it would lose more than τ and there is room."""
     tree, weight, scaled, path = tuples.tree, tuples.weight, tuples.scaled, tuples.node
@@ -122,7 +122,7 @@ def _insert(tuples, prints, gamma, mark, box, head, row):
     mark[row] = chosen
 
 
-@kernel
+@bare
 def _tau(gamma):
     known = min(gamma.count[0], gamma.recent.shape[0])
     total = 0.0
@@ -131,7 +131,7 @@ def _tau(gamma):
     return total / max(1, known)
 
 
-@kernel
+@bare
 def _found(tuples, gamma, c, row):
     gamma.alive[c] = True
     gamma.people[c] = 0
@@ -147,7 +147,7 @@ def _found(tuples, gamma, c, row):
             gamma.cost[c, j, level] = tuples.cost[row, j, level]
 
 
-@kernel
+@bare
 def _widen(tree, scaled, path, gamma, c, row):
     for j in range(tree.shape[0]):
         if tree[j]:
@@ -160,7 +160,7 @@ def _widen(tree, scaled, path, gamma, c, row):
             gamma.high[c, j] = max(gamma.high[c, j], scaled[row, j])
 
 
-@kernel
+@bare
 def _has(prints, mark, box, start, stop, c, person):
     """Whether someone has a held tuple in cluster c."""
     for r in range(start, stop):
@@ -204,7 +204,7 @@ def _expire(tuples, prints, rules, work, published, horizon, released, gamma, ma
     _leave(prints, gamma, mark, released.box, row, known, own)
 
 
-@kernel
+@bare
 def _members(mark, box, start, stop, c, rows, count):
     """Append the held tuples of cluster c."""
     for r in range(start, stop):
@@ -214,7 +214,7 @@ def _members(mark, box, start, stop, c, rows, count):
     return count
 
 
-@kernel
+@bare
 def _leave(prints, gamma, mark, box, row, known, c):
     """A tuple left its cluster alone."""
     if not _has(prints, mark, box, row, known, c, prints[row]):

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare, kernel
 from shoal.kernels.promises import holds, people_in
 from shoal.kernels.published import ZERO
 from shoal.kernels.stream_boxes import pair_cost
 
 
-@kernel
+@bare
 def pick(salt, number, count):
     """A keyed choice among ``count``, the same at every replay (splitmix64)."""
     z = np.uint64(salt) ^ (np.uint64(number) * np.uint64(0x9E3779B97F4A7C15))
@@ -84,7 +84,7 @@ def _spread(tuples, rows, count, label, seeds, parts):
         _stretch(tuples.tree, tuples.scaled, tuples.node, low, high, gap, level, seeds, best, rows[z])
 
 
-@kernel
+@bare
 def _stretch(tree, scaled, path, low, high, gap, level, seeds, p, row):
     for j in range(tree.shape[0]):
         if tree[j]:
@@ -97,7 +97,7 @@ def _stretch(tree, scaled, path, low, high, gap, level, seeds, p, row):
             high[p, j] = max(high[p, j], scaled[row, j])
 
 
-@kernel
+@bare
 def _growth(tuples, low, high, gap, level, seeds, p, j, row):
     """How much the loss of column j of part p grows with a tuple."""
     if tuples.tree[j]:
@@ -114,7 +114,7 @@ def _growth(tuples, low, high, gap, level, seeds, p, j, row):
     return max(high[p, j], value) - min(low[p, j], value) - (high[p, j] - low[p, j])
 
 
-@kernel
+@bare
 def _whole(label, count):
     for z in range(count):
         label[z] = 0
