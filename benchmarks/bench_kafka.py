@@ -28,12 +28,14 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, To
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks import table
+from shoal import api
 from shoal.core.keys import KeyRing
 from shoal.datasets.hospital import hospital
 from shoal.datasets.streams import stream
 from shoal.policy.load import load
 from shoal.runtime.kafka.provision import Provisioner
 from shoal.runtime.kafka.send import lines
+from shoal.runtime.kafka.watch import Watch
 from shoal.runtime.kafka.worker import Worker
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,8 +51,8 @@ columns:
   pid: {role: subject, type: int}
   name: {role: identifier, type: str}
   zip: {role: quasi, type: str}
-  sex: {role: quasi, type: str}
-  age: {role: quasi, type: int}
+  sex: {role: quasi, type: str, hierarchy: suppress}
+  age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 120}}
   ins_co: {role: quasi, type: str}
   ins_no: {role: identifier, type: str}
   diag: {role: sensitive, type: str}
@@ -69,6 +71,12 @@ VIEW = """
       age: {use: bucket, width: 10}
       ins_no: suppress
       med: {use: substitute, value: "yes"}
+"""
+RESEARCH = """
+  research:
+    show: [age, sex, diag]
+    promises: [{use: k-anonymity, k: 5}]
+    method: {use: batches, delay: 500}
 """
 VISITS = """
 dataset: visits
@@ -326,7 +334,7 @@ def scaling(bench: Bench) -> None:
     records = patients(RECORDS)
     for workers in (1, 2, 4):
         topic = bench.topic(4)
-        file = bench.policy(COLUMNS + VIEW.replace("ROLE", "ward"), topic)
+        file = bench.policy(COLUMNS + VIEW.replace("ROLE", "ward") + RESEARCH, topic)
         words = [sys.executable, "-m", "shoal", "serve", "run", str(file), "--commit-every", str(COMMIT)]
         env = {**os.environ, "SHOAL_KEY": SECRET}
         bench.fill(topic, records[:400], 4)
@@ -345,14 +353,25 @@ def scaling(bench: Bench) -> None:
             for process in running:
                 process.wait(60)
         once = whole(bench, f"{topic}.ward", RECORDS + 400)
-        rows.append([workers, (RECORDS + 400 - before) / wall, once])
+        rows.append([workers, (RECORDS + 400 - before) / wall, once, judged(bench, file)])
     for row in rows:
         row.append(row[1] / rows[0][1])
     table(
-        "Workers on four partitions, two cores that the broker shares",
-        ["workers", "records/s", "every record once", "to one worker"],
+        "Workers on four partitions, a view with five masks and one with k=5; two cores that the broker shares",
+        ["workers", "records/s", "every record once", "k over all partitions, verified", "to one worker"],
         rows,
     )
+
+
+def judged(bench: Bench, file: Path) -> str:
+    """The verifier over everything the research view published, whichever worker did."""
+    loaded = load(file)
+
+    def judge(frame: Any) -> Any:
+        return api.verify(frame, quasi=["age", "sex"], promises=loaded.views["research"].promises).findings
+
+    seen = Watch(loaded, "research", bench.login, judge=judge).run(to_end=True)
+    return f"{'kept' if seen.kept else 'BROKEN'}, {seen.records:,} records"
 
 
 def reached(bench: Bench, topic: str) -> int:

@@ -94,7 +94,7 @@ def run(
     policy
         A policy whose source is Kafka, applied before.
     commit_every
-        Seconds between commits: larger ones hide better which records belong together.
+        Seconds until what was read is published: longer ones hide better which records belong together.
     protocol
         The group protocol: classic, or consumer (KIP-848).
     metrics

@@ -103,8 +103,9 @@ class Worker:
         last = heard = time.monotonic()
         while not stop():
             self.counters.beat = time.monotonic()
-            # back in time for the next commit: who waits longer delays what was read
-            wait = min(0.2, max(0.001, last + self._commit_every - time.monotonic()))
+            # a commit begins so early that it ends in time: what was read must not wait longer than was said
+            due = last + self._commit_every - min(self.counters.commit_seconds, self._commit_every / 4)
+            wait = min(0.2, max(0.001, due - time.monotonic()))
             messages = self._consumer.consume(self._batch, timeout=wait)
             if self._lost:
                 raise LostError("the partitions were taken away", where="kafka")
@@ -116,8 +117,8 @@ class Worker:
             elif time.monotonic() - heard > SILENT:
                 self._out.partitions([self._topic])  # a source that was deleted is silent, too
                 heard = time.monotonic()
-            if self._masking.fullest >= MOST or time.monotonic() - last >= self._commit_every:
-                last = time.monotonic()  # from beginning to beginning: how long a commit takes must not add up
+            if self._masking.fullest >= MOST or time.monotonic() >= due:
+                last = time.monotonic()
                 self._commit()
                 self._tick()
 
