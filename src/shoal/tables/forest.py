@@ -10,15 +10,17 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.table import Table
+from shoal.kernels.promises import Rules
 from shoal.promises.base import Promise
-from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
-from shoal.tables.settle import check_limit, settle
+from shoal.promises.rules import compile_rules
+from shoal.tables.base import Grouping, Progress, silent
+from shoal.tables.settle import Labels, Settled
 
 if TYPE_CHECKING:
     from shoal.kernels.neighbours import Crowd
 
 
-class Forest(TableMethod, frozen=True, tag="forest"):
+class Forest(Settled, frozen=True, tag="forest"):
     """Groups that keep every promise, with a generalization cost proven to be near the optimum for k alone.
 
     Protects against what its promises protect against; keeps k, every l and t. Does not protect against an attacker
@@ -50,34 +52,34 @@ class Forest(TableMethod, frozen=True, tag="forest"):
     """
 
     improve: int = 0
-    suppress: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.improve < 0:
             raise UsageError("`improve` must not be negative", where="forest")
-        check_limit(self.suppress, "forest")
 
-    def group(
-        self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
-    ) -> Grouping:
-        """See :class:`TableMethod`. The seed decides which component grows first."""
+    def part(self, table: Table, rules: Rules, seed: int, progress: Progress) -> Labels:
+        """See :class:`Settled`. The seed decides which component grows first."""
         from shoal.kernels.decompose import decompose
         from shoal.kernels.forest import build, plant
 
-        rules = reachable(table, promises)
-        if not table.size:
-            return Grouping(np.zeros(0, np.int32))
         order = np.random.default_rng(seed).permutation(table.size)
         progress(0.1, "forest")
         target, _, _ = build(crowd_of(table), table.shape(), rules, order)
         progress(0.7, "decomposition")
-        labels, _ = decompose(plant(target, rules.k), rules, oversized(rules.k))
-        labels = settle(table, promises, labels, suppress=self.suppress)
-        if self.improve:
-            from shoal.tables.improve import improve
+        labels: Labels = decompose(plant(target, rules.k), rules, oversized(rules.k))[0]
+        return labels
 
-            labels = improve(table, rules, labels, self.improve, seed)
-        return Grouping(labels)
+    def group(
+        self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
+    ) -> Grouping:
+        """See :class:`TableMethod`."""
+        from shoal.tables.improve import improve
+
+        found = super().group(table, promises, seed=seed, progress=progress)
+        if not self.improve:
+            return found
+        return Grouping(improve(table, compile_rules(table, promises), found.labels, self.improve, seed))
 
 
 def oversized(k: int) -> int:

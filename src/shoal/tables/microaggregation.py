@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,15 +9,13 @@ from shoal.core.errors import UsageError
 from shoal.core.levels import Levels
 from shoal.core.table import Table
 from shoal.kernels.promises import Rules
-from shoal.promises.base import Promise
-from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
-from shoal.tables.settle import check_limit, settle
+from shoal.tables.base import Progress
+from shoal.tables.settle import Labels, Settled
 
 Floats = NDArray[np.float64]
-Labels = NDArray[np.int32]
 
 
-class Microaggregation(TableMethod, frozen=True, tag="microaggregation"):
+class Microaggregation(Settled, frozen=True, tag="microaggregation"):
     """Groups that keep every promise and have little spread: MDAV, and for a single column the least spread there is.
 
     Protects against what its promises protect against; keeps k, every l and t. Does not protect against an attacker
@@ -47,25 +43,18 @@ class Microaggregation(TableMethod, frozen=True, tag="microaggregation"):
     """
 
     block: int = 20_000
-    suppress: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.block < 1:
             raise UsageError("`block` must be at least 1", where="microaggregation")
-        check_limit(self.suppress, "microaggregation")
 
-    def group(
-        self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
-    ) -> Grouping:
-        """See :class:`TableMethod`. Needs no seed: nothing is random."""
-        rules = reachable(table, promises)
-        if not table.size:
-            return Grouping(np.zeros(0, np.int32))
+    def part(self, table: Table, rules: Rules, seed: int, progress: Progress) -> Labels:
+        """See :class:`Settled`. Needs no seed: nothing is random."""
         points = coordinates(table)
-        labels = (
-            _one_column(points[:, 0], rules.k) if points.shape[1] == 1 else self._many(table, points, rules, progress)
-        )
-        return Grouping(settle(table, promises, labels, suppress=self.suppress))
+        if points.shape[1] == 1:
+            return _one_column(points[:, 0], rules.k)
+        return self._many(table, points, rules, progress)
 
     def _many(self, table: Table, points: Floats, rules: Rules, progress: Progress) -> Labels:
         from shoal.kernels.mdav import mdav

@@ -14,6 +14,7 @@ from shoal.core.table import Sensitive, Table
 from shoal.kernels import promises as compiled
 from shoal.promises.base import Promise
 from shoal.promises.rules import compile_rules
+from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
 
 Labels = NDArray[np.int32]
 
@@ -22,6 +23,33 @@ def check_limit(suppress: float, where: str) -> None:
     """A limit of suppression is a share of the rows."""
     if not 0 <= suppress <= 1:
         raise UsageError(f"`suppress` must lie between 0 and 1, found {suppress:g}", where=where)
+
+
+class Settled(TableMethod, frozen=True):
+    """A method that only parts the rows: groups that break a promise are then settled here, for all alike.
+
+    ``suppress`` is the share of rows that may be suppressed where a group breaks a promise.
+    """
+
+    suppress: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_limit(self.suppress, self.use)
+
+    def part(self, table: Table, rules: compiled.Rules, seed: int, progress: Progress) -> Labels:
+        """A label per row of a table that is not empty."""
+        raise NotImplementedError
+
+    def group(
+        self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
+    ) -> Grouping:
+        """See :class:`TableMethod`."""
+        rules = reachable(table, promises)
+        if not table.size:
+            return Grouping(np.zeros(0, np.int32))
+        labels = self.part(table, rules, seed, progress)
+        progress(0.8, "mending")
+        return Grouping(settle(table, promises, labels, suppress=self.suppress))
 
 
 def settle(table: Table, promises: Sequence[Promise], labels: Labels, *, suppress: float = 0.0) -> Labels:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
 from shoal.core.errors import UsageError
 from shoal.core.table import Table
-from shoal.promises.base import Promise
-from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
-from shoal.tables.settle import check_limit, settle
+from shoal.kernels.promises import Rules
+from shoal.tables.base import Progress
+from shoal.tables.settle import Labels, Settled
 
 
-class TopDown(TableMethod, frozen=True, tag="topdown"):
+class TopDown(Settled, frozen=True, tag="topdown"):
     """Groups that keep every promise, found by parting the rows between two rows that are far apart.
 
     Protects against what its promises protect against; keeps k, every l and t. Does not protect against an attacker
@@ -43,26 +42,19 @@ class TopDown(TableMethod, frozen=True, tag="topdown"):
 
     rounds: int = 3
     near: Literal["row", "group"] = "row"
-    suppress: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.rounds < 1:
             raise UsageError("`rounds` must be at least 1", where="topdown")
-        check_limit(self.suppress, "topdown")
 
-    def group(
-        self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
-    ) -> Grouping:
-        """See :class:`TableMethod`. The seed decides the order in which rows choose their side."""
+    def part(self, table: Table, rules: Rules, seed: int, progress: Progress) -> Labels:
+        """See :class:`Settled`. The seed decides the order in which rows choose their side."""
         from shoal.kernels.topdown import top_down
 
-        rules = reachable(table, promises)
-        if not table.size:
-            return Grouping(np.zeros(0, np.int32))
         order = np.random.default_rng(seed).permutation(table.size)
         codes = table.matrix.astype(np.float64)
         progress(0.1, "parting")
         grown = self.near == "group"
-        labels = top_down(codes, codes, table.shape(), order, rules.k, self.rounds, grown).astype(np.int32)
-        progress(0.8, "mending")
-        return Grouping(settle(table, promises, labels, suppress=self.suppress))
+        labels: Labels = top_down(codes, codes, table.shape(), order, rules.k, self.rounds, grown).astype(np.int32)
+        return labels
