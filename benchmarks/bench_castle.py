@@ -84,10 +84,10 @@ def pause(rows: pl.DataFrame, schema: Schema, k: int, delay: int) -> float:
     return float(stream.figures()["longest_pause"])
 
 
-def row(name: str, found: dict[str, float], bound: object, peer: object) -> Sequence[object]:
+def row(name: str, found: dict[str, float], bound: object, peer: object, least: int = 0) -> Sequence[object]:
     return (
-        name, f"{found['loss']:.4f}", bound, peer, f"{found['rate']:,.0f}", int(found["delay"]), int(found["withheld"]),
-        f"{found['again']:.2f}", int(found["smallest"]),
+        name, f"{found['loss']:.4f}", bound, peer, f"{found['rate']:,.0f}", f"{least:,}" if least else "",
+        int(found["delay"]), int(found["withheld"]), f"{found['again']:.2f}", int(found["smallest"]),
     )  # fmt: skip
 
 
@@ -97,6 +97,7 @@ HEADER = (
     "asked",
     "peer (quoted)",
     "tuples/CPU-s",
+    "asked",
     "longest delay",
     "withheld",
     "reused",
@@ -127,12 +128,19 @@ def main() -> None:
                 run(rows, schema, Batches(delay=delay, reuse=reuse), k),
                 asked.get((k, delay), {}).get(reuse, ""),
                 peers[k, delay] if reuse == "forever" else "",
+                200_000,
             )
             for reuse in ("never", None, "forever")
         ]
         beta, mu = castle_with[k, delay]
         found.append(
-            row(f"castle, β {beta}", run(rows, schema, Castle(delay=delay, beta=beta, mu=mu), k), "", peers[k, delay])
+            row(
+                f"castle, β {beta}",
+                run(rows, schema, Castle(delay=delay, beta=beta, mu=mu), k),
+                "",
+                peers[k, delay],
+                20_000,
+            )
         )
         found.append(row("fads", run(rows, schema, Fads(delay=delay), k), "", f"rule {fads_quoted[k, delay]}"))
         table(f"Adult train, 4 numeric columns, k = {k}, delay = {delay}", HEADER, found)
@@ -146,6 +154,7 @@ def main() -> None:
                 run(test, test_schema, Batches(delay=100, reuse=reuse), 10),
                 ask,
                 "",
+                200_000,
             )
             for reuse, ask in (("never", 0.22), (None, 0.195), ("forever", 0.155))
         ],
@@ -161,11 +170,12 @@ def main() -> None:
                 run(trees, tree_schema, Batches(delay=delay, reuse=reuse), k),
                 ask if reuse is None else "",
                 "",
+                100_000,
             )
             for k, delay, ask in ((5, 500, 0.195), (10, 1000, 0.225))
             for reuse in ("never", None, "forever")
         ]
-        + [row("castle k=5 delay=500", run(trees, tree_schema, Castle(delay=500), 5), "", "")],
+        + [row("castle k=5 delay=500", run(trees, tree_schema, Castle(delay=500), 5), "", "", 20_000)],
     )
     table(
         "Longest single pause of batches, CPU seconds (one plan)",

@@ -156,12 +156,13 @@ class QuasiCoder:
 
         ``at`` is where their paths are kept, if they still are.
         """
-        columns: list[pl.Series] = []
+        columns: list[pl.Expr] = []  # all in one call: each call of polars costs more than its work here
+        boxes = pl.Series(box)
         for j, (name, column) in enumerate(zip(self.names, self.columns, strict=True)):
             if isinstance(column, Paths):
                 kept = column.code(frame[name])[0] if at is None else at[:, j]
                 columns.append(column.text(kept, level[box, j]).alias(name))
             else:
                 texts = pl.Series(column.text(low[:, j], high[:, j], level[:, j]), dtype=pl.String)
-                columns.append(texts.gather(box).alias(name))
-        return frame.with_columns(columns)
+                columns.append(pl.lit(texts).gather(boxes).alias(name))
+        return frame.with_columns_seq(columns)

@@ -72,11 +72,13 @@ class Paths:
             reason = np.where(texts.is_null().to_numpy(), np.uint8(Reason.BAD), reason)
         return at, reason
 
-    def text(self, at: NDArray[np.int32], level: NDArray[np.int8]) -> pl.Series:
+    def text(self, at: NDArray[np.int32], level: NDArray[np.int8]) -> pl.Expr:
         """The label of each value at its level; ``at`` as :meth:`code` said in this epoch."""
         if self._flat is None:
             self._flat = pl.Series([text for labels in self.labels for text in labels], dtype=pl.String)
-        return self._flat.gather(level.astype(np.int64) * len(self.nodes) + at)
+        return pl.lit(self._flat).gather(
+            pl.Series(level.astype(np.uint32) * np.uint32(len(self.nodes)) + at.view(np.uint32))
+        )
 
     def _empty(self) -> None:
         self._row.clear()
