@@ -13,7 +13,12 @@ from conftest import _broker_module
 from stage import Stage
 from test_service import POLICY, Background
 
-pytestmark = [pytest.mark.system, pytest.mark.slow]
+LONG = os.environ.get("SHOAL_LONG") == "1"
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.slow,
+    pytest.mark.skipif(not LONG, reason="two minutes; SHOAL_LONG=1 runs it"),
+]
 
 
 @pytest.fixture
