@@ -49,8 +49,10 @@ class Watch:
         self._held: list[Seen] = []
         self._mark = -1
 
-    def see(self, times: Ints, subjects: Ints, columns: Sequence[tuple[NDArray[np.int32], Ints, Any]]) -> None:
-        """Take a batch: codes, chains and levels of each column. Marks that were passed are measured."""
+    def see(
+        self, now: int, times: Ints, subjects: Ints, columns: Sequence[tuple[NDArray[np.int32], Ints, Any]]
+    ) -> None:
+        """Take a batch: codes, chains and levels of each column. Marks that the clock has passed are measured."""
         good = (times >= 0) & (subjects != 0)
         if not good.any():
             return
@@ -63,8 +65,7 @@ class Watch:
             )
         if self._mark < 0:
             self._mark = (int(times[good].min()) // self.every + 1) * self.every
-        last = int(np.median(times[good][-9:]))  # one absurd time at the end passes no mark
-        while self._mark <= last:
+        while self._mark < now:
             self._measure(self._mark)
             self._mark += self.every
 

@@ -116,7 +116,8 @@ class ZEngine:
         decided = out[0] if len(out) == 1 else {name: _joined([o[name] for o in out]) for name in columns}
         self._count(decided)
         if self.watching is not None:
-            self.watching.see(times, subjects, [(*columns[name], one.levels) for name, one in decided.items()])
+            seen = [(*columns[name], one.levels) for name, one in decided.items()]
+            self.watching.see(int(self.clock[clocks.NOW]), times, subjects, seen)
         return decided
 
     def watch(self, every: int, k: int | None = None) -> Watch:
