@@ -17,14 +17,12 @@ from shoal.connect.kafka import client_properties, source_of
 from shoal.core.errors import PolicyError, PromiseError, UsageError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
-from shoal.promises.t_closeness import TCloseness
-from shoal.runtime.kafka.backfill import Log, Rest, backfill, start_of, started
+from shoal.runtime.kafka.backfill import Log, Rest, backfill, started
 from shoal.runtime.kafka.cluster import Cluster
 from shoal.runtime.kafka.codec import Codec
-from shoal.runtime.kafka.layout import Layout, Right, fingerprint, layout, seen_by_role, widened
+from shoal.runtime.kafka.layout import Layout, fingerprint, layout, seen_by_role, widened
+from shoal.runtime.kafka.refusals import check, paths_of, refuse_closeness
 from shoal.runtime.kafka.served import Audit, Served, former_topics, served_next
-from shoal.runtime.kafka.stateful import check as stateful_check
-from shoal.runtime.kafka.stateful import remembers
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -85,7 +83,7 @@ class Provisioner:
                 hint="create it first: it is yours",
             )
         if partitions > 1:
-            _refuse_closeness(self.policy)
+            refuse_closeness(self.policy)
         before = self.last_applied()
         served = served_next(self.policy, before)
         former = former_topics(before)
@@ -224,7 +222,7 @@ class Provisioner:
             steps.append(lambda: self.cluster.grant(own))
         if missing - own:
             switch.append(lambda: self.cluster.grant(missing - own))
-        paths = _paths(now - surplus - left, wanted, principals)
+        paths = paths_of(now - surplus - left, wanted, principals)
         refusals = [f"{r.principal} has a path to {r.name}" for r in sorted(paths)]
         if self.cluster.open_to_everyone():
             refusals.append("the broker lets everyone in where no right says otherwise")
@@ -243,18 +241,6 @@ class Provisioner:
         )
 
 
-def check(policy: Policy) -> None:
-    """Every view can be served, or none is: an invalid role is never dropped silently."""
-    from shoal.policy.views import RoleView
-
-    for role, view in policy.views.items():
-        start_of(view)
-        if remembers(view, RoleView.of(policy, role)):
-            stateful_check(policy, role)
-        if view.promises and view.service.get("key", "drop") == "pass":
-            raise PolicyError("a view with promises cannot pass keys in clear", where=f"views.{role}.service.key")
-
-
 def password_of(user: str, folder: Path) -> str:
     """A user's password from the environment or from a file beside the policy; never from the policy."""
     variable = "SHOAL_PASSWORD_" + "".join(c if c.isalnum() else "_" for c in user).upper()
@@ -264,27 +250,6 @@ def password_of(user: str, folder: Path) -> str:
     if file.is_file():
         return file.read_text(encoding="utf-8").strip()
     raise UsageError(f"no password for the new user {user!r}", where="users", hint=f"set {variable}, or write {file}")
-
-
-def _paths(rights: set[Right], wanted: Layout, principals: frozenset[str] | set[str]) -> set[Right]:
-    """Rights by which a role reaches the source, an internal topic or another role's view."""
-    out = set()
-    forbidden = [wanted.source, *wanted.internal, *wanted.views.values()]
-    for right in rights - wanted.rights:
-        concerned = right.principal in principals or right.principal == "User:*"
-        if concerned and any(right.covers("TOPIC", name) for name in forbidden):
-            out.add(right)
-    return out
-
-
-def _refuse_closeness(policy: Policy) -> None:
-    for role, view in policy.views.items():
-        if any(isinstance(p, TCloseness) for p in view.promises):
-            raise PolicyError(
-                "t-closeness does not compose over partitions: each sees its own distribution",
-                where=f"views.{role}.promises",
-                hint="use a source of one partition, or l-diversity",
-            )
 
 
 def summary(entry: Mapping[str, Any] | None) -> str:

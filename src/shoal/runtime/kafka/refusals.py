@@ -1,0 +1,46 @@
+"""What is refused before anything is made: views that cannot be served, and rights by which a role sees too much."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from shoal.core.errors import PolicyError
+from shoal.policy.document import Policy
+from shoal.policy.views import RoleView
+from shoal.promises.t_closeness import TCloseness
+from shoal.runtime.kafka.backfill import start_of
+from shoal.runtime.kafka.layout import Layout, Right
+from shoal.runtime.kafka.stateful import check as stateful_check
+from shoal.runtime.kafka.stateful import remembers
+
+
+def check(policy: Policy) -> None:
+    """Every view can be served, or none is: an invalid role is never dropped silently."""
+    for role, view in policy.views.items():
+        start_of(view)
+        if remembers(view, RoleView.of(policy, role)):
+            stateful_check(policy, role)
+        if view.promises and view.service.get("key", "drop") == "pass":
+            raise PolicyError("a view with promises cannot pass keys in clear", where=f"views.{role}.service.key")
+
+
+def paths_of(rights: Set[Right], wanted: Layout, principals: Set[str]) -> set[Right]:
+    """Rights by which a role reaches the source, an internal topic or another role's view."""
+    out = set()
+    forbidden = [wanted.source, *wanted.internal, *wanted.views.values()]
+    for right in rights - wanted.rights:
+        concerned = right.principal in principals or right.principal == "User:*"
+        if concerned and any(right.covers("TOPIC", name) for name in forbidden):
+            out.add(right)
+    return out
+
+
+def refuse_closeness(policy: Policy) -> None:
+    """t-closeness needs the distribution of the whole stream."""
+    for role, view in policy.views.items():
+        if any(isinstance(p, TCloseness) for p in view.promises):
+            raise PolicyError(
+                "t-closeness does not compose over partitions: each sees its own distribution",
+                where=f"views.{role}.promises",
+                hint="use a source of one partition, or l-diversity",
+            )
