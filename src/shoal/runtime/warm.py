@@ -19,10 +19,10 @@ EVENTS = 400
 SECOND = 1_000_000
 
 
-def warm(view: View) -> None:
-    """Run the view's method over invented events and throw everything away; what refuses them is left cold."""
+def warm(view: View) -> bool:
+    """Run the view's method over invented events and throw everything away; False if it refuses them."""
     if not isinstance(view.method, StreamMethod):
-        return
+        return True
     numbers = np.arange(EVENTS)
     sensitive = sorted({p.sensitive for p in view.promises if p.sensitive is not None})
     schema = Schema(
@@ -43,4 +43,5 @@ def warm(view: View) -> None:
         running.flush()
         running.snapshot()
     except ShoalError:
-        return
+        return False
+    return True
