@@ -88,11 +88,13 @@ def test_the_stream_tables(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
-def test_figures_over_time(tmp_path: Path) -> None:
+def test_figures_over_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(z_data, "SHRINK", 0.2)
+    monkeypatch.setattr(z_time, "FIGURES", [f for f in z_time.FIGURES if f[0][:3] in ("4.4", "5.5", "5.8")])
     table = z_time.run(tmp_path)
     levels = [c for c in table.columns if c.startswith("level_")]
     assert (table.select(pl.sum_horizontal(*levels, "withheld") - pl.col("events")).to_series() == 0).all()
-    assert table["figure"].n_unique() == 8
+    assert table["figure"].n_unique() == 5
     assert table["p_k"].drop_nulls().is_between(0, 1).all()
 
     def of(figure: str, name: str) -> pl.DataFrame:
