@@ -93,3 +93,10 @@ def test_unusable_events_are_counted_apart() -> None:
     )
     found = profile_of(frame)
     assert (found.events, found.unusable, found.people.count) == (1, 3, 1)
+
+
+def test_every_event_lies_in_one_interval() -> None:
+    stream = z_anonymity(1, 60, key=KEY)
+    watch = stream.watch(30)
+    stream.push_many([0, 0, 30, 31, 60, 95], list("abcdef"), ["x"] * 6)
+    assert [(r["time"], r["events"]) for r in watch.finish()] == [(0, 2), (30, 1), (60, 2), (90, 0)]

@@ -64,7 +64,7 @@ class Watch:
                 Seen(times[use], subjects[use], chains[row, 0] + at, np.where(chosen, chosen + at, 0), level)
             )
         if self._mark < 0:
-            self._mark = (int(times[good].min()) // self.every + 1) * self.every
+            self._mark = -(-int(times[good].min()) // self.every) * self.every
         while self._mark < now:
             self._measure(self._mark)
             self._mark += self.every
