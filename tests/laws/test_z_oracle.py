@@ -95,6 +95,8 @@ def test_disordered_never_releases_what_the_oracle_withholds(
             heard = [e for e, reason in zip(events[: i + 1], reasons, strict=False) if reason not in UNHEARD]
             assert not any(support(heard, time, label, window) >= z for label in labels_of(value))
     counters = stream.counters
+    assert counters == one.counters
+    assert counters.get("behind", 0) >= counters.get("late", 0)
     by_reason = {Reason[name.upper()]: counters[name] for name in counters if name.upper() in Reason.__members__}
     assert by_reason == {r: reasons.count(r) for r in Reason if r in reasons}
     assert counters["released"] == reasons.count(0) == len(events) - sum(by_reason.values())

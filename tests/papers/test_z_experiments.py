@@ -145,6 +145,8 @@ def test_the_morning_dip_is_smaller_when_z_is_known_or_learned(tmp_path: Path) -
 @pytest.mark.shared
 def test_the_real_stream_of_the_shop(shared: Path, tmp_path: Path) -> None:
     frames = z_data.real(shared)
+    assert set(frames) == {"ecommerce, real", "domains, real", "positions, real"}
+    assert all(f["time"].is_sorted() and f.null_count().sum_horizontal()[0] == 0 for f in frames.values())
     assert frames["ecommerce, real"].height > 10_000
     made, parts, found = z_data.play(frames["ecommerce, real"], 5, every="30m")
     assert made.counters["level_0"] > 0

@@ -269,3 +269,15 @@ def test_ahead_of_nothing_is_nothing() -> None:
     data = frame(300)
     running.push(Batch(data, (data["time"].to_numpy() * 1e6).astype(np.int64), data["who"], 0))
     assert running.counters["released"] == 0
+
+
+def test_events_out_of_order_and_at_one_time_are_counted() -> None:
+    rows = [(10, "a"), (10, "b"), (12, "c"), (11, "d"), (12, "e"), (12, "f"), (5, "g"), (100, "h")]
+    many, one = (z_anonymity(1, 20, key=KEY, late=2) for _ in range(2))
+    many.push_many([t for t, _ in rows], [u for _, u in rows], ["x"] * len(rows))
+    for time, who in rows:
+        one.push(time, who, "x")
+    assert many.counters == one.counters
+    # b confirms the clock; e and f stand at the time of c
+    assert (many.counters["behind"], many.counters["ties"], many.counters["too_late"]) == (1, 2, 1)
+    assert many.counters["events"] == 8

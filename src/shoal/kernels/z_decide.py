@@ -50,6 +50,7 @@ from shoal.kernels.z_run import AHEAD, fetch, fetch_rows, run
 
 RARE, LATE, UNKNOWN, FULL, HELD = 1, 2, 6, 7, 9
 _WITHHELD = np.int64(15)
+BEHINDS, TIES = 30, 31  # of the totals: late but within the bound, at the very time of the clock
 
 
 @bare
@@ -264,8 +265,13 @@ def decide_next(address, time, subject, row):
     need = short_of(ring, heap, pairs, nodes, meta, width, 1, 0)
     if need != 0:
         return -100 - need
+    before = clock[NOW]
     verdict = tell(clock, time, subject)
     now = clock[NOW]
+    if verdict == BEHIND:
+        totals[BEHINDS] += 1
+    elif verdict == ON_TIME and time == before:
+        totals[TIES] += 1
     clock[LIMIT] = max(clock[LIMIT], now - fixed[0])
     level, reason = decide_one(
         verdict, time, now, clock[LIMIT], subject, chains, base, width, fixed[1],

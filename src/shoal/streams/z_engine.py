@@ -18,6 +18,7 @@ from shoal.core.errors import InputError
 from shoal.core.events import duration, minute_of_week, weekly
 from shoal.kernels import clock as clocks
 from shoal.kernels import sliding as words
+from shoal.kernels.z_decide import BEHINDS, TIES
 from shoal.streams.base import Reason
 from shoal.streams.sliding import Asked, Decided, SlidingWindow
 from shoal.streams.tuning import Content, Decision, Tuner, joined
@@ -92,9 +93,12 @@ class ZEngine:
         self, times: Ints, subjects: Ints, columns: Mapping[str, tuple[NDArray[np.int32], Ints]]
     ) -> dict[str, Decided]:
         """Decide a batch; ``columns`` gives codes and chains of each quasi column. In order, once."""
-        n = len(times)
+        n, before = len(times), self.clock[clocks.NOW : clocks.NOW + 1].copy()
         verdicts, nows = np.empty(n, np.int8), np.empty(n, np.int64)
         clocks.tell_all(self.clock, times, subjects, verdicts, nows)
+        same = (verdicts == clocks.ON_TIME) & (times == np.concatenate([before, nows[:-1]]) if n else times)
+        self.totals[0, BEHINDS] += int((verdicts == clocks.BEHIND).sum())
+        self.totals[0, TIES] += int(same.sum())
         limits = np.maximum.accumulate(np.maximum(nows - self.promise.spans(nows), self.clock[clocks.LIMIT]))
         if n:  # a window that grows does not bring back what was forgotten
             self.clock[clocks.LIMIT] = limits[-1]
@@ -165,20 +169,24 @@ class ZEngine:
     def _count(self, decided: Mapping[str, Decided]) -> None:
         for row, one in enumerate(decided.values()):
             self.totals[row, :16] += np.bincount(one.reasons[one.levels < 0], minlength=16)
-            self.totals[row, 16:] += np.bincount(one.levels[one.levels >= 0], minlength=16)
+            self.totals[row, 16:BEHINDS] += np.bincount(one.levels[one.levels >= 0], minlength=BEHINDS - 16)
             self.fakes += len(one.fake_events)
 
     @property
     def counters(self) -> dict[str, int]:
-        """Totals over all quasi columns: events, released, withheld, each level, each reason."""
+        """Totals over all quasi columns: events, released, withheld, each level, each reason.
+
+        ``behind`` came late, but within the bound; ``ties`` at the very time of the event before.
+        """
         total = self.totals.sum(axis=0)
         out = {
-            "events": int(self.totals[0].sum()),
-            "released": int(total[16:].sum()),
+            "events": int(self.totals[0, :BEHINDS].sum()),
+            "released": int(total[16:BEHINDS].sum()),
             "withheld": int(total[1:16].sum()),
             "fakes": self.fakes,
         }
-        out |= {f"level_{at}": int(c) for at, c in enumerate(total[16:]) if c}
+        out |= {f"level_{at}": int(c) for at, c in enumerate(total[16:BEHINDS]) if c}
+        out |= {name: int(total[at]) for name, at in (("behind", BEHINDS), ("ties", TIES)) if total[at]}
         return out | {reason.name.lower(): int(total[reason]) for reason in Reason if total[reason]}
 
     def figures(self) -> dict[str, Any]:

@@ -38,10 +38,49 @@ def real(shared: Path | None) -> dict[str, pl.DataFrame]:
     root = next((p for p in places if (p / "ecommerce_events").is_dir()), None)
     if root is None:
         return {}
-    shop = pl.read_parquet(root / "ecommerce_events" / "ecommerce_oct2019_first_3h.parquet")
-    path = pl.col("category_code").fill_null("none") + "." + pl.col("product_id").cast(pl.String)
+    made = {
+        "ecommerce, real": _shop(root / "ecommerce_events" / "ecommerce_oct2019_first_3h.parquet"),
+        "domains, real": _names(root / "network_domains" / "dns_queries.parquet"),
+        "positions, real": _places(root / "gowalla_nyc" / "checkins.parquet"),
+    }
+    return {name: frame for name, frame in made.items() if frame is not None}
+
+
+def _shop(path: Path) -> pl.DataFrame | None:
+    if not path.exists():
+        return None
+    value = pl.col("category_code").fill_null("none") + "." + pl.col("product_id").cast(pl.String)
     when = pl.col("event_time").cast(pl.String).str.slice(0, 19).str.to_datetime().dt.epoch("s").cast(pl.Float64)
-    return {"ecommerce, real": shop.select(time=when, subject=pl.col("user_id").cast(pl.String), value=path)}
+    return pl.read_parquet(path).select(time=when, subject=pl.col("user_id").cast(pl.String), value=value)
+
+
+def _names(path: Path) -> pl.DataFrame | None:
+    """Names asked for, written most general step first."""
+    if not path.exists():
+        return None
+    value = pl.col("domain").str.split(".").list.reverse().list.join(".")
+    return pl.read_parquet(path).select(time=_seconds(), subject="client", value=value).drop_nulls().sort("time")
+
+
+def _places(path: Path) -> pl.DataFrame | None:
+    """Check-ins of the busiest week, as cells of a tenth and a hundredth of a degree, then the venue."""
+    if not path.exists():
+        return None
+    frame = pl.read_parquet(path).drop_nulls()
+    busiest = frame.group_by(pl.col("ts").dt.truncate("1w")).len().sort("len", "ts")["ts"][-1]
+    cells = [
+        (pl.col("lat") * by).floor().cast(pl.Int64).cast(pl.String)
+        + "x"
+        + (pl.col("lon") * by).floor().cast(pl.Int64).cast(pl.String)
+        for by in (10, 100)
+    ]
+    value = cells[0] + "." + cells[1] + "." + pl.col("venue_id").cast(pl.String)
+    week = frame.filter(pl.col("ts").dt.truncate("1w") == busiest)
+    return week.select(time=_seconds(), subject=pl.col("user").cast(pl.String), value=value).sort("time")
+
+
+def _seconds() -> pl.Expr:
+    return pl.col("ts").dt.epoch("us").cast(pl.Float64) / 1e6
 
 
 def play(
