@@ -242,6 +242,25 @@ def test_sigterm_drains_and_leaves_a_resumable_snapshot(tmp_path: Path) -> None:
     assert int.from_bytes(inner[:8], "little") == 2
 
 
+def test_plan_for_people_of_several_kinds(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "one.csv").write_text("users,rate\n2000,0.05\n3000,0.05\n")
+    (tmp_path / "two.csv").write_text("users,rate,exponent\n2000,0.5,1\n3000,0.01,1.2\n")
+    common = ("--attributes", "200", "--z", "60", "--json")
+    found = []
+    for more in (
+        ("--users", "5000"),
+        ("--classes", str(tmp_path / "one.csv")),
+        ("--classes", str(tmp_path / "two.csv")),
+    ):
+        assert run("plan", *common, *more) == 0
+        found.append(json.loads(capfd.readouterr().out))
+    alike, halves, mixed = found
+    assert abs(alike["p"] - halves["p"]) < 4 * (alike["standard_error"] + halves["standard_error"])
+    assert mixed["p"] != pytest.approx(alike["p"], abs=0.01)
+    (tmp_path / "bad.csv").write_text("people\n1\n")
+    assert run("plan", "--classes", str(tmp_path / "bad.csv")) == 2
+
+
 def test_plan(capfd: pytest.CaptureFixture[str]) -> None:
     assert run("plan", "--method", "paper2020", "--json") == 0
     assert json.loads(capfd.readouterr().out)["p"] == pytest.approx(0.86921, abs=1e-6)

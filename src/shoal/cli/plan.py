@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from shoal.cli.terminal import Json, answer, as_json
 from shoal.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from shoal.measures.zk_model import UserClass
 
 
 def plan(
@@ -22,6 +25,7 @@ def plan(
     samples: int = 20_000,
     exposed: str | None = None,
     column: str = "p",
+    classes: str | None = None,
     seed: int = 0,
     json: Json = False,
 ) -> None:
@@ -53,9 +57,13 @@ def plan(
     samples
         Realizations drawn by `exact`; the standard error falls with their root.
     exposed
-        A file with the measured probability per window of every value, instead of the power law.
+        A file with the measured probability per window of every value, instead of the power law;
+        `shoal measure --stream --out` writes it as exposed.csv.
     column
         Its column.
+    classes
+        A file with people of several kinds, one row each: `users`, `rate`, and `exponent` if it is not 1. They replace
+        `--users`, `--rate` and `--exponent`; only `exact` knows several kinds.
     seed
         The same seed gives the same draws.
     json
@@ -71,7 +79,8 @@ def plan(
         if column not in frame.columns:
             raise UsageError(f"there is no column {column!r}", where=exposed, hint="name it with --column")
         shares = frame[column].to_numpy().astype(float)
-    model = Model(users, attributes, rate, exponent, windows, exposed=shares, seed=seed)
+    kinds = _classes(classes, attributes) if classes is not None else ()
+    model = Model(users, attributes, rate, exponent, windows, exposed=shares, classes=kinds, seed=seed)
     found = model.p_k(z, k, method, samples)
     top = model.p_y(z)[0]
     out: dict[str, object] = {
@@ -96,3 +105,20 @@ def plan(
         smallest = out["smallest_z"]
         answer(f"smallest z for {goal:g}: {smallest if smallest is not None else 'none reaches it'}")
         answer(f"z = {z} keeps {goal:g} for {out['longest_windows']} windows")
+
+
+def _classes(path: str, attributes: int) -> list[UserClass]:
+    import numpy as np
+
+    from shoal.connect import files
+    from shoal.measures.zk_model import UserClass, power_law
+
+    frame = files.read(path)
+    missing = [name for name in ("users", "rate") if name not in frame.columns]
+    if missing:
+        raise UsageError(f"there is no column {missing[0]!r}", where=path, hint="users, rate and perhaps exponent")
+    rows = frame.to_dicts()
+    return [
+        UserClass(int(r["users"]), -np.expm1(-power_law(attributes, float(r["rate"]), float(r.get("exponent", 1)))))
+        for r in rows
+    ]
