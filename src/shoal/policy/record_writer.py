@@ -29,6 +29,8 @@ TYPES: dict[Type | None, Any] = {
     None: str | int | float | bool | None,
 }
 NULL = msgspec.Raw(b"null")
+KEPT: tuple[Type, ...] = ("int", "str")  # types whose equal values are the same value: 1.0 and True equal 1
+MOST = 4096  # answers kept of one mask
 Part = bytes | str  # a constant, or the source of an expression that yields bytes
 
 
@@ -161,6 +163,10 @@ class _Role:
         if isinstance(mask, Constant):  # one answer for all who have a value: no need to ask, or to write it twice
             return f"(null if {value} is None else {self._writer.constant(msgspec.json.encode(mask.value))})"
         others = "".join(f", {self._writer.elsewhere(name)}" for name in mask.by)
+        if mask.pure and not mask.by and not mask.nulls and self._view.schema[column].type in KEPT:
+            answers = Answers(mask.one)
+            known, ask = self._writer.constant(answers.get), self._writer.constant(answers.ask)
+            return f"(null if (w := {value}) is None else {known}(w) or {ask}(w))"
         function = self._writer.constant(mask.one)
         if mask.nulls:
             return f"en({function}({value}{others}))"
@@ -171,3 +177,18 @@ class _Role:
 
 def _is_constant(mask: Running | None) -> bool:
     return isinstance(mask, Constant) and mask.nulls
+
+
+class Answers(dict[Any, bytes]):
+    """What a pure mask has answered, as JSON: most columns have few values, and looking costs less than asking."""
+
+    def __init__(self, one: Callable[[Any], Any]) -> None:
+        self._one = one
+        self._encode = msgspec.json.Encoder().encode
+
+    def ask(self, value: Any) -> bytes:
+        """Ask the mask, and keep the answer while there is room."""
+        answer = self._encode(self._one(value))
+        if len(self) < MOST:
+            self[value] = answer
+        return answer
