@@ -215,3 +215,17 @@ def test_a_window_by_schedule_decides_alike_however_it_is_cut(events: list[Event
         if released is not None:
             span = int(promise.spans(np.array([int(event[0] * 1e6)]))[0]) / 1e6
             assert support(faster[: i + 1], event[0], released, span) >= 2
+
+
+@pytest.mark.parametrize("odd", [["x"], {"a": 1}, object(), "half \ud800", None, ""])
+def test_odd_values_and_people_are_withheld_and_the_stream_goes_on(odd: object) -> None:
+    one, many = (z_anonymity(1, 10, "path", key=KEY) for _ in range(2))
+    assert one.push(1.0, "a", odd) is None
+    assert one.push(2.0, "b", "x") == "x"
+    assert many.push_many([1.0], ["a"], [odd]).values.to_list() == [None]
+    assert many.push_many([2.0, 3.0], ["b", "c"], ["x", "y"]).values.to_list() == ["x", "y"]
+    assert one.counters["bad"] == many.counters["bad"] == 1
+    if odd != "":  # somebody may well be called nothing
+        assert one.push(3.0, odd, "x") is None
+        assert one.push(odd if odd is not None else "soon", "c", "x") is None
+        assert one.counters["bad"] == 3

@@ -82,7 +82,12 @@ def micros(values: pl.Series | Sequence[Any] | NDArray[Any], unit: Unit = "s") -
 
     if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
         return _scaled(values, unit)
-    series = values if isinstance(values, pl.Series) else pl.Series(values, strict=False)
+    try:
+        series = values if isinstance(values, pl.Series) else pl.Series(values, strict=False)
+    except UnicodeEncodeError:  # half of a surrogate pair is no text, and no time
+        series = pl.Series([None if isinstance(v, str) and not v.isascii() else v for v in values], strict=False)
+    if series.dtype.is_nested() or series.dtype == pl.Object:
+        return np.full(len(series), -1, np.int64)
     if series.dtype in (pl.Datetime, pl.Date):
         whole = series.cast(pl.Datetime("us")).cast(pl.Int64).fill_null(-1).to_numpy()
         return np.where((whole >= 0) & (whole <= LAST), whole, -1)

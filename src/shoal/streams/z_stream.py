@@ -168,8 +168,11 @@ class ZStream:
         kind = subject.__class__  # 1, 1.0 and True are equal keys: numbers have a place of their own
         if kind is int and subject in self._whole:
             return self._whole[subject]
-        text = subject if kind is str else pl.Series([subject], strict=False).cast(pl.String)[0]
-        person = 0 if text is None else self._printer.one(text)
+        text = subject if kind is str else _series([subject]).cast(pl.String)[0]
+        try:
+            person = 0 if text is None else self._printer.one(text)
+        except UnicodeEncodeError:  # half of a surrogate pair is no text
+            person = 0
         if kind is str or kind is int:
             known: dict[Any, int] = self._people if kind is str else self._whole
             if len(known) >= KNOWN:
@@ -180,7 +183,10 @@ class ZStream:
     def _value(self, value: Any) -> tuple[int, list[str]]:
         if value.__class__ is not str:
             return -1, []
-        chain, labels = self._coder.one(value)
+        try:
+            chain, labels = self._coder.one(value)
+        except UnicodeEncodeError:
+            return -1, []
         if not chain:
             return -1, []
         if len(self._values) >= KNOWN:
@@ -211,11 +217,29 @@ class ZStream:
 
 
 def _series(values: Any) -> pl.Series:
+    """A column; what is no plain value becomes missing, and its event is withheld."""
     if isinstance(values, pl.Series):
-        return values
-    if isinstance(values, Sequence) and values and isinstance(values[0], str):
-        return pl.Series(values, dtype=pl.String, strict=False)
-    return pl.Series(values, strict=False)
+        series = values
+    elif isinstance(values, Sequence) and values and isinstance(values[0], str):
+        try:
+            series = pl.Series(values, dtype=pl.String, strict=False)
+        except UnicodeEncodeError:
+            series = pl.Series([v if _is_text(v) else None for v in values], dtype=pl.String, strict=False)
+    else:
+        try:
+            series = pl.Series(values, strict=False)
+        except UnicodeEncodeError:
+            series = pl.Series([v if not isinstance(v, str) or _is_text(v) else None for v in values], strict=False)
+    if series.dtype.is_nested() or series.dtype == pl.Object:
+        return pl.Series([None] * len(series), dtype=pl.String)
+    return series
+
+
+def _is_text(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
 
 
 def z_anonymity(
