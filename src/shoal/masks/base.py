@@ -86,6 +86,8 @@ class Mask(Spec, frozen=True):
 class Running:
     """A mask at work on one column: one value at a time, a column at once, or as an expression; all agree."""
 
+    pure = False  # a function of the value alone, without keys or memory: its answers may be kept
+
     def __init__(self, kind: Type | None, *, by: Sequence[str] = (), nulls: bool = False) -> None:
         self.type = kind
         self.by = tuple(by)

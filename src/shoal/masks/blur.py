@@ -57,6 +57,8 @@ class Blur(Mask, frozen=True, tag="blur"):
 
 
 class _Blur(Running):
+    pure = True
+
     def __init__(self, spec: Blur, kind: Type | None) -> None:
         super().__init__("str")
         self._kind = kind

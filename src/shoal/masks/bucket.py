@@ -67,6 +67,8 @@ class Bucket(Mask, frozen=True, tag="bucket"):
 
 
 class _Width(Running):
+    pure = True
+
     def __init__(self, spec: Bucket, kind: Type | None) -> None:
         super().__init__("str")
         assert spec.width is not None

@@ -30,7 +30,7 @@ TYPES: dict[Type | None, Any] = {
 }
 NULL = msgspec.Raw(b"null")
 KEPT: tuple[Type, ...] = ("int", "str")  # types whose equal values are the same value: 1.0 and True equal 1
-MOST = 4096  # answers kept of one mask
+MOST = 65_536  # answers kept of one mask
 Part = bytes | str  # a constant, or the source of an expression that yields bytes
 
 

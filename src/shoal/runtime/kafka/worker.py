@@ -7,6 +7,7 @@ workers in the group share the partitions: input partition i is shard i.
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -87,6 +88,7 @@ class Worker:
             self._consumer.subscribe(
                 [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone
             )
+            gc.freeze()  # what is loaded by now stays: to look it through again and again costs a tenth of all work
             self._loop(lambda: stop() or (self._upto is not None and self._done >= set(self._upto)))
             self._commit(whole=True)
         except self._kafka.KafkaException as error:
@@ -96,6 +98,7 @@ class Worker:
             self._lost = True  # what is half done must not be committed on leaving
             raise
         finally:
+            gc.unfreeze()
             self._consumer.close()
         return self.counters
 
