@@ -91,7 +91,7 @@ class Stage:
     def worker(self, **how: Any) -> Worker:
         return Worker(load(self.file), KEYS, **{"commit_every": 0.2, **how})
 
-    def serve(self, reads: int, seconds: float = 120, **how: Any) -> Counters:
+    def serve(self, reads: int, seconds: float = 400, **how: Any) -> Counters:
         """One worker in this process, until it has read so many records."""
         worker = self.worker(**how)
         end = time.monotonic() + seconds
@@ -126,7 +126,7 @@ class Stage:
             reader.close()
         return sum(max(0, p.offset) for p in places)
 
-    def until(self, done: Callable[[], bool], seconds: float = 120) -> None:
+    def until(self, done: Callable[[], bool], seconds: float = 400) -> None:
         end = time.monotonic() + seconds
         while not done():
             assert time.monotonic() < end, "it did not happen in time"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter, defaultdict
 
@@ -12,8 +13,9 @@ from stage import KEYS
 from shoal.core.errors import InputError, PolicyError
 from shoal.core.keys import KeyRing
 from shoal.policy.load import load
-from shoal.runtime.kafka import shards, stateful
+from shoal.runtime.kafka import shards, state, stateful
 from shoal.runtime.kafka.output import Disguise, Record
+from shoal.runtime.kafka.provision import Provisioner
 from shoal.runtime.kafka.worker import Worker
 
 pytestmark = pytest.mark.system
@@ -82,6 +84,7 @@ def values(stage, role: str, isolation: str = "read_committed") -> list[bytes]:
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_worker_that_stops_and_starts_publishes_one_run(stage, protocol, monkeypatch):
     monkeypatch.setattr(shards, "EVERY", 700)  # snapshots fall at other places than stops
+    monkeypatch.setattr(state, "PIECE", 1000)  # and have many pieces
     here = stage(POLICY)
     sent = visits(4000)
     for a, b in [(0, 1500), (1500, 4000)]:
@@ -223,3 +226,30 @@ def test_closeness_is_refused_where_it_does_not_compose(stage):
     closer = "{use: t-closeness, t: 0.3, column: diag}"
     with pytest.raises(PolicyError, match="does not compose over partitions"):
         stage(POLICY.replace("{use: l-diversity, l: 2, column: diag}", closer))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("SHOAL_LONG") != "1", reason="waits for the broker's cleaner; SHOAL_LONG=1 runs it")
+def test_a_compacted_changelog_is_still_the_whole_state(stage, monkeypatch):
+    monkeypatch.setattr(shards, "EVERY", 300)
+    monkeypatch.setattr(state, "PIECE", 1000)
+    here = stage(POLICY)
+    changelog, sent = f"{here.topic}.shoal.changelog", visits(4000, seed=5)
+    quick = {"segment.ms": "1000", "min.cleanable.dirty.ratio": "0.01", "min.compaction.lag.ms": "0"}
+    Provisioner(load(here.file)).cluster.set_configs(changelog, quick)
+    for at in range(0, 3000, 375):
+        here.send(sent[at : at + 375])
+        here.serve(375, batch=50)
+
+    def share() -> float:
+        """How many of all offsets still hold a record."""
+        left = here.drain(changelog)
+        ends = {p: max(m.offset() for m in left if m.partition() == p) + 1 for p in range(2)}
+        return len(left) / sum(ends.values())
+
+    here.until(lambda: share() < 0.7, 60)  # the cleaner was here: without it only the marks of commits are missing
+    here.send(sent[3000:])
+    counters = here.serve(1000)
+    assert counters.fresh == 0
+    for role in ("market", "research", "pulse"):
+        assert Counter(values(here, role)) == Counter(uninterrupted(here, role, sent)), role

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 import time
 
 import msgspec
 import pytest
 from confluent_kafka import KafkaException
+from conftest import ROOT
 from stage import KEYS
 from test_provision import read
 from test_service import Background
@@ -120,3 +124,30 @@ def test_the_worker_needs_no_more_than_its_own_rights(stage, monkeypatch):
     here.serve(500)
     assert numbers(here, f"{here.topic}.ward") == list(range(500))
     here.file.write_text(here.file.read_text().replace("worker.properties", "admin.properties"))
+
+
+@pytest.mark.slow
+def test_the_printed_commands_make_the_same_users_and_rights(stage, monkeypatch):
+    """Kafka's own tools take them as they are, and `apply` then finds nothing left to do."""
+    user = f"lab{time.time_ns()}"
+    monkeypatch.setenv(f"SHOAL_PASSWORD_{user.upper()}", "lab-secret")
+    here = stage(POLICY.replace("    users: [USER]\n", ""))
+    here.write_policy(POLICY.replace("USER", user))
+    done = subprocess.run(
+        [sys.executable, "-m", "shoal", "serve", "plan", "--commands", str(here.file)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [shlex.split(line) for line in done.stdout.splitlines()]
+    jaas = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="admin" password="admin-secret";'
+    login = here.folder / "java.properties"
+    login.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\nsasl.jaas.config={jaas}\n")
+    tools = {"kafka-configs.sh": "kafka.admin.ConfigCommand", "kafka-acls.sh": "org.apache.kafka.tools.AclCommand"}
+    for tool, *words in lines:
+        mine = [w.replace("…", "lab-secret").replace("admin.properties", str(login)) for w in words]
+        jars = f"{ROOT}/.cache/kafka/lib/*"
+        subprocess.run(["java", "-cp", jars, tools[tool], *mine], check=True, capture_output=True)
+    assert len(lines) == 4  # one user, three rights
+    assert [str(c) for c in Provisioner(load(here.file)).plan().changes] == []
+    assert read(here.cluster.login(user, "lab-secret"), f"{here.topic}.research", "research.own") == []
