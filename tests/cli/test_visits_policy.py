@@ -123,3 +123,16 @@ def test_what_is_no_text_reads_alike_beside_a_bad_line_and_without(tmp_path):
     good, bad = (pl.concat(Events(str(tmp_path / f"{n}.ndjson"), ["t", "v"])) for n in ("good", "bad"))
     assert bad[:4].equals(good)
     assert bad[4:].rows() == [(None, None), (None, "y")]  # a time is never cut short
+
+
+def test_a_broken_row_of_a_csv_is_withheld_and_the_rest_is_read(tmp_path):
+    from shoal.connect.events import Events
+    from shoal.core.errors import InputError
+
+    path = tmp_path / "e.csv"
+    path.write_text('time,who,what\n1,a,x\n2,b,"y, z"\n3,"c,x\n4,d\n5,e,x\n')
+    source = Events(str(path), ["time", "what"])
+    assert pl.concat(source).rows() == [("1", "x"), ("2", "y, z"), (None, None), (None, None), ("5", "x")]
+    assert source.bad == 2
+    with pytest.raises(InputError, match="line 4"):
+        list(Events(str(path), ["time", "what"], strict=True))
