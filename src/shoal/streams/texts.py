@@ -40,10 +40,12 @@ class Printer:
     def __init__(self, key: bytes, purpose: str) -> None:
         digest = hashlib.blake2b(purpose.encode(), key=key[:64], digest_size=16, person=b"shoal.print").digest()
         self._halves = np.frombuffer(digest, "<u8")
-        self._one = Near(self._halves)
+        self._one: Near | None = None  # made when first asked: most printers print columns only
 
     def one(self, text: str) -> int:
         """The fingerprint of one text."""
+        if self._one is None:
+            self._one = Near(self._halves)
         return self._one.print(text.encode())
 
     def near(self, separator: str, depth: int, reverse: bool, width: int) -> Near:
@@ -74,7 +76,7 @@ class Printer:
 
 
 class Near:
-    """Fingerprints of single texts and of the steps of single paths, by one cheap call each."""
+    """Fingerprints of single texts or, with a separator, of the steps of single paths: one cheap call each."""
 
     def __init__(
         self,
@@ -85,25 +87,25 @@ class Near:
         width: int = 1,
     ) -> None:
         self._text = np.zeros(64, np.uint8)
-        form, ends = (
-            np.array([depth, reverse], np.int64),
-            np.zeros(MOST_STEPS if separator is not None else 1, np.int64),
-        )
         self._cuts, self._prints = np.zeros(width, np.int64), np.zeros(width, np.int64)
-        separator = separator.copy() if separator is not None else np.zeros(1, np.uint8)
-        self._rest: list[NDArray[Any]] = [halves.astype(np.int64), separator, form, ends, self._cuts, self._prints]
-        self._print, self._chain = swift(print_next, "(int64, int64)"), swift(chain_next, "(int64, int64)")
+        self._rest: list[NDArray[Any]] = [halves.astype(np.int64)]
+        if separator is None:
+            self._run = swift(print_next, "(int64, int64)")
+        else:
+            form, ends = np.array([depth, reverse], np.int64), np.zeros(MOST_STEPS, np.int64)
+            self._rest += [separator.copy(), form, ends, self._cuts, self._prints]
+            self._run = swift(chain_next, "(int64, int64)")
         self._hand()
 
     def print(self, raw: bytes) -> int:
         """The fingerprint of a text."""
         self._take(raw)
-        return self._print(self._address, len(raw))
+        return self._run(self._address, len(raw))
 
     def chain(self, raw: bytes) -> tuple[list[int], list[int]]:
         """Of a path, most specific first: how many bytes each label keeps, and its fingerprint."""
         self._take(raw)
-        count = self._chain(self._address, len(raw))
+        count = self._run(self._address, len(raw))
         return self._cuts[:count].tolist(), self._prints[:count].tolist()
 
     def _take(self, raw: bytes) -> None:
