@@ -84,19 +84,21 @@ class Masking:
         """The views that remember nothing; answers the records that cannot be read, and by which views."""
         if self._plain is None:
             return {}
-        full = [r for r in records if r.value is not None]
-        tombstones = [r for r in records if r.value is None]
-        done = self._plain.many([r.value for r in full if r.value is not None])
+        values = [r.value for r in records]
+        full, tombstones = records, []
+        if None in values:  # seldom: most batches are not looked through more often than they must be
+            full, tombstones = [r for r in records if r.value is not None], [r for r in records if r.value is None]
+        done = self._plain.many(v for v in values if v is not None)
         refused = {at for at, _ in done.refused}
-        kept = [r for at, r in enumerate(full) if at not in refused]
-        early = bool(records) and min(r.offset for r in records) < self._latest
-        for role, values in zip(self._plain.roles, done.views, strict=True):
+        kept = [r for at, r in enumerate(full) if at not in refused] if refused else full
+        early = self._latest > 0 and any(r.offset < self._latest for r in records)
+        for role, made in zip(self._plain.roles, done.views, strict=True):
             disguise, mine, gone = self.disguises[role], kept, tombstones
             if early:
                 begun = [self._served[role].begun(r.partition, r.offset) for r in kept]
-                mine, values = [r for r, b in zip(kept, begun, strict=True) if b], _only(values, begun)
+                mine, made = [r for r, b in zip(kept, begun, strict=True) if b], _only(made, begun)
                 gone = [r for r in tombstones if self._served[role].begun(r.partition, r.offset)]
-            self.pending[role] += disguise.dress_many(mine, values)
+            self.pending[role] += disguise.dress_many(mine, made)
             self.pending[role] += [d for r in gone if (d := disguise.dress(r, None)) is not None]
         return {(r.partition, r.offset): (r, list(self._plain.roles)) for r in (full[at] for at in sorted(refused))}
 

@@ -88,7 +88,9 @@ class Worker:
             self._consumer.subscribe(
                 [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone
             )
-            gc.freeze()  # what is loaded by now stays: to look it through again and again costs a tenth of all work
+            # records are no cycles: to look for some after every few hundred costs a tenth of all work
+            gc.freeze()
+            gc.disable()
             self._loop(lambda: stop() or (self._upto is not None and self._done >= set(self._upto)))
             self._commit(whole=True)
         except self._kafka.KafkaException as error:
@@ -98,6 +100,7 @@ class Worker:
             self._lost = True  # what is half done must not be committed on leaving
             raise
         finally:
+            gc.enable()
             gc.unfreeze()
             self._consumer.close()
         return self.counters
@@ -124,6 +127,8 @@ class Worker:
                 last = time.monotonic()
                 self._commit()
                 self._tick()
+                if self.counters.commits % 20 == 0:
+                    gc.collect()
 
     def _usable(self, message: Any) -> bool:
         error = message.error()
@@ -147,8 +152,7 @@ class Worker:
             messages = [m for m in messages if m.offset() < self._upto.get(m.partition(), 0)]
         records = [record_of(m, decode) for m in messages]
         self._masking.take(records, self._shards)
-        for record in records:
-            self._positions[record.partition] = record.offset + 1
+        self._positions |= {record.partition: record.offset + 1 for record in records}
         self.counters.read += len(records)
 
     def _tick(self) -> None:
