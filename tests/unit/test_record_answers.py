@@ -36,3 +36,12 @@ def test_no_more_is_kept_than_there_is_room_for(monkeypatch):
         assert (answers.get(value) or answers.ask(value)) == msgspec.json.encode(value + 1)
     assert len(answers) == 3
     assert asked == [1, 2, 3, 4, 5, 5]
+
+
+def test_a_constant_hides_missing_values_in_lists_too_if_asked():
+    schema = Schema({"tags[*]": Column("plain", type="str"), "name": Column("plain", type="str")})
+    for nulls, first in ((True, "x"), (False, None)):
+        mask = MASKS.decode({"use": "substitute", "value": "x", "nulls": nulls})
+        views = RecordViews([RoleView.resolve("role", schema, "everything", {"tags[*]": mask, "name": mask})])
+        (made,) = views(b'{"tags": [null, "a"], "name": null}')
+        assert msgspec.json.decode(made) == {"tags": [first, "x"], "name": first}

@@ -160,8 +160,9 @@ class _Role:
         if mask is None:
             return source
         value = self._writer.value(column, source)
-        if isinstance(mask, Constant):  # one answer for all who have a value: no need to ask, or to write it twice
-            return f"(null if {value} is None else {self._writer.constant(msgspec.json.encode(mask.value))})"
+        if isinstance(mask, Constant):  # one answer for all: no need to ask, or to write it twice
+            answer = self._writer.constant(msgspec.json.encode(mask.value))
+            return answer if mask.nulls else f"(null if {value} is None else {answer})"
         others = "".join(f", {self._writer.elsewhere(name)}" for name in mask.by)
         if mask.pure and not mask.by and not mask.nulls and self._view.schema[column].type in KEPT:
             answers = Answers(mask.one)
