@@ -79,7 +79,7 @@ class Stage:
         ended: set[int] = set()
         end = time.monotonic() + 120
         while len(ended) < partitions and time.monotonic() < end:
-            for message in reader.consume(10_000, 0.5):
+            for message in reader.consume(10_000, 0.1):
                 if message.error() is None:
                     out.append(message)
                 else:

@@ -58,7 +58,7 @@ class Control:
     def _to_the_end(self) -> None:
         end = time.monotonic() + TIMEOUT
         while time.monotonic() < end:
-            for message in self._consumer.consume(100, 0.5):
+            for message in self._consumer.consume(100, 0.1):
                 if self._hear(message):
                     return
         raise KafkaError("the control topic cannot be read", where=self._topic)

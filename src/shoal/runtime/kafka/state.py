@@ -210,7 +210,8 @@ class Reader:
         self._consumer.assign([self._kafka.TopicPartition(*self._place, start)])
         patience = time.monotonic() + 4 * TIMEOUT
         while end is None or start < end:
-            for message in self._consumer.consume(10_000, 0.5):
+            # it comes back when it has so many, or then: the end of a partition does not call it back
+            for message in self._consumer.consume(5_000, 0.05):
                 error = message.error()
                 if error is None:
                     if end is not None and message.offset() >= end:
