@@ -83,7 +83,14 @@ def _figures_7_8() -> list[dict[str, Any]]:
 
 def _picture(name: str, part: pl.DataFrame) -> Lines:
     series = [
-        Series(str(line), rows["x"].to_list(), rows["y"].to_list(), markers=True, dash="paper2020" in str(line))
+        Series(
+            str(line),
+            rows["x"].to_list(),
+            rows["y"].to_list(),
+            markers=True,
+            dash="paper2020" in str(line),
+            colour=int(str(line)[4]) - KS[0] if str(line).startswith("k = ") else None,  # one k, one colour
+        )
         for (line,), rows in part.group_by("line", maintain_order=True)
     ]
     rank = name in ("2", "7")
