@@ -105,7 +105,7 @@ class Chaos:
 
     def _blow(self, chance: random.Random, team: list[Any]) -> None:
         count = self.blows.total()
-        kind = "broker" if self.lose_brokers and count % 7 == 2 else "leave" if count % 5 == 4 else "kill"
+        kind = "broker" if self.lose_brokers and count % 7 == 1 else "leave" if count % 5 == 4 else "kill"
         victim = chance.choice(team)
         if kind == "broker":
             node = chance.choice(sorted(self.stage.cluster.running))

@@ -10,8 +10,8 @@ from conftest import _broker_module
 from stage import Stage
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
-RECORDS = int(os.environ.get("SHOAL_CHAOS_RECORDS", "20000"))
-KILLS = int(os.environ.get("SHOAL_CHAOS_KILLS", "3"))
+RECORDS = int(os.environ.get("SHOAL_CHAOS_RECORDS", "12000"))
+KILLS = int(os.environ.get("SHOAL_CHAOS_KILLS", "2"))
 SEED = int(os.environ.get("SHOAL_CHAOS_SEED", "7"))
 
 
@@ -22,10 +22,10 @@ def test_killed_workers_and_a_lost_broker_change_nothing_that_is_published(clust
         three.start()
         stage = Stage(three, tmp_path, POLICY, PARTITIONS)
         run = Chaos(stage, RECORDS, KILLS, SEED, lose_brokers=True)
-        run.blows["broker"] = 0
         wrong = run.run()
         assert not wrong, f"seed {SEED}: {wrong}"
         assert run.blows["kill"] == KILLS
+        assert run.blows["broker"] >= 1
         stage.stop()
     finally:
         three.stop()

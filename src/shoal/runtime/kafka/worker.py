@@ -11,7 +11,7 @@ import gc
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from shoal.connect.kafka import client_properties, library, source_of, told
 from shoal.core.keys import KeyRing
@@ -19,11 +19,11 @@ from shoal.policy.document import Policy
 from shoal.runtime.kafka.codec import Codec
 from shoal.runtime.kafka.counters import Counters
 from shoal.runtime.kafka.masking import Masking
+from shoal.runtime.kafka.membership import Protocol, attach, detach, member
 from shoal.runtime.kafka.served import Audit, Served, served_by
 from shoal.runtime.kafka.shards import Restorer, Shard, record_of
 from shoal.runtime.kafka.transactions import LostError, Transactions, lost
 
-Protocol = Literal["classic", "consumer"]
 TIMEOUT = 30.0
 SILENT = 10.0  # seconds without a record before we look whether the source is still there
 MOST = 20_000  # records of a view held for one commit
@@ -83,7 +83,8 @@ class Worker:
         self._restorer.warm({role: self._masking.disguises[role] for role in self._masking.stateful})
         if stop():  # asked to leave before it came
             return self.counters
-        self._consumer = self._start_consumer()
+        ends = bool(self._masking.stateful) or self._upto is not None
+        self._consumer = member(self._properties, self._group, self._protocol, ends=ends)
         try:
             self._consumer.subscribe(
                 [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone
@@ -239,10 +240,7 @@ class Worker:
             self._shards[place.partition], late = self._restorer.restore(place.partition, names, starts)
             for role, out in late.items():
                 self._masking.pending[role] += out
-        if self._protocol == "consumer":
-            consumer.incremental_assign(partitions)
-        else:
-            consumer.assign(partitions)
+        attach(consumer, self._protocol, partitions)
         self.counters.restore_seconds = time.monotonic() - began
         self.counters.restoring = False
 
@@ -260,24 +258,7 @@ class Worker:
         for place in partitions:
             self._shards.pop(place.partition, None)
             self._reached.pop(place.partition, None)
-        if self._protocol == "consumer":
-            consumer.incremental_unassign(partitions)
-        else:
-            consumer.unassign()
+        detach(consumer, self._protocol, partitions)
 
     def _gone(self, consumer: Any, partitions: list[Any]) -> None:
         self._lost = True
-
-    def _start_consumer(self) -> Any:
-        settings: dict[str, Any] = {
-            **self._properties,
-            "group.id": self._group,
-            "group.protocol": self._protocol,
-            "auto.offset.reset": "earliest",
-            "enable.partition.eof": bool(self._masking.stateful) or self._upto is not None,
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-        }
-        if self._protocol == "classic":  # a dead member must not hold up the group for minutes
-            settings |= {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 1_500, "max.poll.interval.ms": 120_000}
-        return self._kafka.Consumer(settings)
