@@ -1,7 +1,8 @@
 # make demo   the environment, the package, a tour            make lint   style, types, layers
 # make test   everything the project promises                 make bench  figures, each beside its peer
 # make docs   the generated reference pages                   make kafka  a real local broker to play with
-.PHONY: demo test lint bench docs kafka env system lock clean
+# make chaos  a million records, 50 kills, three brokers; about twenty minutes
+.PHONY: demo test lint bench docs kafka chaos env system lock clean
 .DEFAULT_GOAL := demo
 
 PYTHON ?= python3
@@ -44,6 +45,10 @@ docs: env
 kafka: env
 	sh scripts/system.sh
 	$(BIN)/python scripts/kafka/broker.py
+
+chaos: env
+	sh scripts/system.sh
+	$(BIN)/python tests/kafka/chaos.py --records 1000000 --kills 50 --seed $(or $(SEED),21)
 
 # after changing dependencies: versions and hashes, no addresses
 lock:
