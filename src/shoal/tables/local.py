@@ -11,7 +11,7 @@ from shoal.promises.base import Promise
 from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
 
 Effort = Literal["low", "normal", "high"] | int
-NORMAL = 200_000  # of steps x (6 + k + k²/50): about what a step costs
+NORMAL = 180_000  # of steps x (6 + k + k²/20): about what a step costs
 HIGH = 50 * NORMAL
 
 
@@ -28,7 +28,7 @@ class Local(TableMethod, frozen=True, tag="local"):
     and one to three neighbours and rebuilds them around random rows; the better version stays. Promises hold after
     every step.
 
-    ``effort`` is a number of such steps (``low``: none, ``normal``: 200,000 / (6 + k + k²/50), ``high``: 50 times
+    ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), ``high``: 50 times
     that), never a time: the same seed gives the same release on every machine. ``suppress`` is the share of rows that
     may be withheld where that lowers the total loss, a withheld row counted as wholly lost. ``interrupted`` says what
     Ctrl-C leaves once every row has a group: the ``best`` groups so far, or ``nothing``.
@@ -62,7 +62,7 @@ class Local(TableMethod, frozen=True, tag="local"):
     def steps(self, k: int) -> int:
         """How many steps of phase 2 the effort buys."""
         if isinstance(self.effort, str):
-            return {"low": 0, "normal": NORMAL, "high": HIGH}[self.effort] // (6 + k + k * k // 50)
+            return {"low": 0, "normal": NORMAL, "high": HIGH}[self.effort] // (6 + k + k * k // 20)
         return self.effort
 
     def group(

@@ -17,7 +17,8 @@ Codes = NDArray[np.int32]
 Labels = NDArray[np.int32]
 WHOLE = 1 << 15  # lattices up to this size are enumerated
 STEP = 1.05  # each round's price over the last one's
-EARLY = 0.75  # a level vector is looked at from this share of its mean cost on
+EARLY = 0.8  # a level vector is looked at from this share of its mean cost on
+LARGE, EARLIER = 20, 0.75  # and from this share on where k is at least so large
 
 
 def open_tuples(
@@ -33,7 +34,7 @@ def open_tuples(
     tree = lattice.make_tree(pairs, chosen, depth)
     mean = lattice.mean_costs(tree, units)
     level = every_vector(depth) if samples is None else lattice.vectors_of(tree, samples)
-    gate = EARLY * mean[np.arange(len(depth)), level].sum(1)
+    gate = (EARLIER if rules.k >= LARGE else EARLY) * mean[np.arange(len(depth)), level].sum(1)
     order = np.argsort(gate, kind="stable")
     blocks = _blocks(depth) if samples is None else list(range(len(depth) + 1))
     keys = np.vstack(
