@@ -17,6 +17,7 @@ from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.release import Boxes, boxes_of
 from shoal.core.schema import Schema
 from shoal.core.table import Table, code
+from shoal.kernels.full_domain import group_at, room_for
 from shoal.kernels.mdav import mdav
 from shoal.kernels.repair import broken_groups, merge_broken
 from shoal.kernels.topdown import top_down
@@ -26,6 +27,7 @@ from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.rules import compile_rules
 from shoal.promises.t_closeness import TCloseness
+from shoal.tables.full_domain import nodes_of
 from shoal.tables.lattice import Lattice
 from shoal.tables.microaggregation import Microaggregation, coordinates
 from shoal.verify import verify
@@ -129,6 +131,36 @@ def test_the_lattice_finds_what_looking_at_every_level_vector_finds(rows, promis
     assert (found.labels < 0).sum() <= share * table.size
     ours = slow_loss(table, found.labels, tuple(found.floor[0].tolist()), measure)
     assert ours == pytest.approx(best, abs=1e-9)
+
+
+@settings(max_examples=50)
+@given(rows=ROWS, exact=st.booleans(), data=st.data())
+def test_tuples_group_by_their_nodes_however_the_levels_moved(rows, exact, data):
+    _, table = make(rows)
+    nodes = nodes_of(table)
+    room = room_for(nodes)
+    assert room.exact[0]
+    if not exact:  # keys that collide all the time: nodes must be compared
+        room = room._replace(exact=np.array([False]), stride=np.ones(len(nodes.depth), np.uint64))
+    for _ in range(4):
+        level = tuple(data.draw(st.integers(0, int(d) - 1)) for d in nodes.depth)
+        groups = group_at(nodes, np.array(level, np.int64), room)
+        found = np.repeat(room.group, np.diff(nodes.first))
+        assert groups == len(np.unique(found))
+        assert len(np.unique(np.stack([found, at_level(table, level)], 1), axis=0)) == groups
+        assert len(np.unique(at_level(table, level))) == groups
+        assert room.size[:groups].tolist() == np.bincount(found).tolist()
+
+
+def test_keys_of_many_wide_columns_are_no_proof():
+    frame = pl.DataFrame({f"c{j}": np.arange(64) * (2 * j + 1) % 64 for j in range(12)})
+    table = code(frame, Schema.build(quasi={name: Suppress() for name in frame.columns}))
+    nodes = nodes_of(table)
+    room = room_for(nodes)
+    assert not room.exact[0]
+    assert len(set(room.stride.tolist())) == 12
+    assert group_at(nodes, np.zeros(12, np.int64), room) == 64
+    assert group_at(nodes, np.ones(12, np.int64), room) == 1
 
 
 def test_a_lattice_too_large_to_hold_says_so():

@@ -28,6 +28,10 @@ class Nodes(NamedTuple):
 class Room(NamedTuple):
     """Scratch space of one search."""
 
+    stride: np.ndarray  # uint64[m]: a tuple's key is the sum of node x stride
+    exact: np.ndarray  # bool[1]: whether the nodes are the digits of the key, so that equal keys are equal nodes
+    level: np.ndarray  # int64[m]: the level vector that ``keys`` stand for
+    keys: np.ndarray  # uint64[u]
     key: np.ndarray  # uint64[slots]
     stamp: np.ndarray  # int64[slots]
     at_slot: np.ndarray  # int64[slots]: the group
@@ -54,11 +58,27 @@ class Outcome(NamedTuple):
 @kernel
 def room_for(nodes):
     """Scratch space."""
-    u = nodes.tuples.shape[0]
+    u, m = nodes.tuples.shape
     slots = 1024
     while slots < 2 * u:
         slots *= 2
+    stride = np.ones(m, np.uint64)
+    choices = 1.0
+    for j in range(m):
+        end = nodes.offset[j + 1] if j + 1 < m else nodes.codes.shape[0]
+        values = (end - nodes.offset[j]) // nodes.depth[j]  # no level has more nodes than there are codes
+        if j + 1 < m:
+            stride[j + 1] = stride[j] * np.uint64(values)
+        choices *= values
+    exact = np.array([choices < 2.0**63])
+    if not exact[0]:
+        for j in range(m):
+            stride[j] = MULTIPLIER * np.uint64(2 * j + 1) ^ (MULTIPLIER >> np.uint64(j % 32)) | np.uint64(1)
     return Room(
+        stride,
+        exact,
+        np.full(m, -1, np.int64),
+        np.zeros(u, np.uint64),
         np.zeros(slots, np.uint64),
         np.zeros(slots, np.int64),
         np.zeros(slots, np.int64),
@@ -75,21 +95,18 @@ def room_for(nodes):
 @kernel
 def group_at(nodes, level, room):
     """Group the tuples by their nodes at ``level``; how many groups. O(tuples x columns)."""
-    u, m = nodes.tuples.shape
+    u = nodes.tuples.shape[0]
+    _move_keys(nodes, level, room)
     room.now[0] += 1
     now = room.now[0]
     mask = np.uint64(room.key.shape[0] - 1)
+    exact = room.exact[0]
     groups = 0
     for t in range(u):
-        key = np.uint64(0)
-        for j in range(m):
-            node = nodes.codes[nodes.offset[j] + nodes.tuples[t, j] * nodes.depth[j] + level[j]]
-            key = (key ^ np.uint64(node + 1)) * MULTIPLIER
-            key ^= key >> np.uint64(29)
-        at = key & mask
+        key = room.keys[t]
+        at = (key * MULTIPLIER >> np.uint64(32)) & mask
         while room.stamp[at] == now:
-            # equal keys may be different nodes: a hash is not a proof
-            if room.key[at] == key and _same(nodes, level, t, room.sample[room.at_slot[at]]):
+            if room.key[at] == key and (exact or _same(nodes, level, t, room.sample[room.at_slot[at]])):
                 break
             at = (at + np.uint64(1)) & mask
         if room.stamp[at] != now:
@@ -103,6 +120,23 @@ def group_at(nodes, level, room):
         room.group[t] = g
         room.size[g] += nodes.first[t + 1] - nodes.first[t]
     return groups
+
+
+@kernel
+def _move_keys(nodes, level, room):
+    """Bring the keys to another level vector: only columns whose level changed are looked at."""
+    for j in range(level.shape[0]):
+        new, old = level[j], room.level[j]
+        if new == old:
+            continue
+        room.level[j] = new
+        stride, depth, start = room.stride[j], nodes.depth[j], nodes.offset[j]
+        for t in range(nodes.tuples.shape[0]):
+            at = start + nodes.tuples[t, j] * depth
+            node = np.uint64(nodes.codes[at + new])
+            if old >= 0:
+                node -= np.uint64(nodes.codes[at + old])
+            room.keys[t] += node * stride
 
 
 @kernel
