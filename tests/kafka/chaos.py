@@ -206,7 +206,7 @@ class Chaos:
 
 def main() -> int:
     """The whole run, on three brokers of its own."""
-    from conftest import _broker_module
+    from brokers import broker_module
 
     words = argparse.ArgumentParser()
     words.add_argument("--records", type=int, default=1_000_000)
@@ -216,7 +216,7 @@ def main() -> int:
     words.add_argument("--brokers", type=int, default=3)
     asked = words.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="shoal-chaos-"))
-    cluster = _broker_module().Cluster(folder / "kafka", asked.brokers).start()
+    cluster = broker_module().Cluster(folder / "kafka", asked.brokers).start()
     try:
         stage = Stage(cluster, folder, POLICY, PARTITIONS)
         run = Chaos(stage, asked.records, asked.kills, asked.seed, lose_brokers=True, protocol=asked.protocol)

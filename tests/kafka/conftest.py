@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # `stage`, what these tests share
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def _broker_module() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("shoal_broker", ROOT / "scripts" / "kafka" / "broker.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["shoal_broker"] = module
-    spec.loader.exec_module(module)
-    return module
+sys.path.insert(0, str(Path(__file__).parent))  # `stage` and `brokers`, what these tests share
+from brokers import broker_module
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """One broker with SCRAM and deny by default."""
-    broker = _broker_module()
+    broker = broker_module()
     why = broker.available()
     if why is not None:
         if os.environ.get("SHOAL_REQUIRE_SYSTEM") == "1":

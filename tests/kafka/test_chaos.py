@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 import pytest
+from brokers import broker_module
 from chaos import PARTITIONS, POLICY, Chaos
-from conftest import _broker_module
 from stage import Stage
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
@@ -17,7 +17,7 @@ SEED = int(os.environ.get("SHOAL_CHAOS_SEED", "7"))
 
 def test_killed_workers_and_a_lost_broker_change_nothing_that_is_published(cluster, tmp_path):
     """``cluster`` says whether brokers can run here; these three are the test's own."""
-    three = _broker_module().Cluster(tmp_path / "three", 3)
+    three = broker_module().Cluster(tmp_path / "three", 3)
     try:
         three.start()
         stage = Stage(three, tmp_path, POLICY, PARTITIONS)

@@ -8,8 +8,8 @@ from collections import Counter
 
 import msgspec
 import pytest
+from brokers import broker_module
 from confluent_kafka import Producer
-from conftest import _broker_module
 from stage import Stage
 from test_service import POLICY, Background
 
@@ -63,7 +63,7 @@ def fill(cluster, topic: str) -> list[int]:
 
 def test_a_full_disk_loses_nothing_that_was_acknowledged(cluster, small_disk, tmp_path):
     """``cluster`` says whether brokers can run here; this one is the test's own."""
-    broker = _broker_module().Cluster(small_disk / "kafka").start()
+    broker = broker_module().Cluster(small_disk / "kafka").start()
     service = None
     try:
         here = Stage(broker, tmp_path, POLICY, 1)

@@ -137,7 +137,7 @@ def test_a_quiet_source_still_releases_what_is_due(stage, monkeypatch):
 
     import threading
 
-    timer = threading.Timer(60, lambda: end.append(1))
+    timer = threading.Timer(600, lambda: end.append(1))
     timer.start()
     worker.run(lambda: stop() or bool(end))
     timer.cancel()

@@ -9,8 +9,8 @@ import time
 
 import msgspec
 import pytest
+from brokers import ROOT
 from confluent_kafka import KafkaException
-from conftest import ROOT
 from stage import KEYS
 from test_provision import read
 from test_service import Background
