@@ -48,7 +48,7 @@ kafka: env
 
 chaos: env
 	sh scripts/system.sh
-	$(BIN)/python tests/kafka/chaos.py --records 1000000 --kills 50 --seed $(or $(SEED),21)
+	PYTHONPATH=. $(BIN)/python tests/kafka/chaos.py --records 1000000 --kills 50 --seed $(or $(SEED),21)
 
 # after changing dependencies: versions and hashes, no addresses
 lock:

@@ -6,138 +6,35 @@ counted. ``python -m benchmarks.bench_kafka``; SHOAL_BENCH_RECORDS changes the 2
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks import table
+from benchmarks.kafka_bench import COLUMNS, KEYS, RESEARCH, SECRET, VIEW, VISITS, Bench, patients, running_bench
+from scripts.kafka.broker import ROOT, available
 from shoal import api
-from shoal.core.keys import KeyRing
-from shoal.datasets.hospital import hospital
 from shoal.datasets.streams import stream
 from shoal.policy.load import load
-from shoal.runtime.kafka.provision import Provisioner
 from shoal.runtime.kafka.send import lines
 from shoal.runtime.kafka.watch import Watch
 from shoal.runtime.kafka.worker import Worker
 
-ROOT = Path(__file__).resolve().parents[1]
 RECORDS = int(os.environ.get("SHOAL_BENCH_RECORDS", "200000"))
-SECRET = "ab" * 32
-KEYS = KeyRing({"default": {1: bytes.fromhex(SECRET)}})
 COMMIT = 0.5
-
-COLUMNS = """
-dataset: patients
-source: {use: kafka, topic: TOPIC, properties: admin.properties}
-columns:
-  pid: {role: subject, type: int}
-  name: {role: identifier, type: str}
-  zip: {role: quasi, type: str}
-  sex: {role: quasi, type: str, hierarchy: suppress}
-  age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 120}}
-  ins_co: {role: quasi, type: str}
-  ins_no: {role: identifier, type: str}
-  diag: {role: sensitive, type: str}
-  gluc: {role: plain, type: float}
-  hba1c: {role: plain, type: float}
-  med: {role: plain, type: str}
-  sent: {role: plain, type: int}
-views:
-"""
-VIEW = """
-  ROLE:
-    show: everything
-    masks:
-      name: suppress
-      zip: {use: blur, first: 2}
-      age: {use: bucket, width: 10}
-      ins_no: suppress
-      med: {use: substitute, value: "yes"}
-"""
-RESEARCH = """
-  research:
-    show: [age, sex, diag]
-    promises: [{use: k-anonymity, k: 5}]
-    method: {use: batches, delay: 500}
-"""
-VISITS = """
-dataset: visits
-source: {use: kafka, topic: TOPIC, properties: admin.properties}
-columns:
-  time: {role: time, unit: s}
-  subject: {role: subject, type: str}
-  value: {role: quasi, type: str, hierarchy: path}
-views:
-  market:
-    show: [time, subject, value]
-    masks: {subject: pseudonym}
-    promises: [{use: z-anonymity, z: 20, window: 1h}]
-    method: z-anonymity
-"""
-
-
-def broker_module() -> Any:
-    spec = importlib.util.spec_from_file_location("shoal_broker", ROOT / "scripts" / "kafka" / "broker.py")
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    sys.modules["shoal_broker"] = made
-    spec.loader.exec_module(made)
-    return made
-
-
-class Bench:
-    """A broker, a folder, and fresh topics."""
-
-    def __init__(self, cluster: Any, folder: Path) -> None:
-        self.cluster, self.folder = cluster, folder
-        self.login = cluster.login()
-        self.admin = AdminClient(self.login)
-        (folder / "admin.properties").write_text("".join(f"{k}={v}\n" for k, v in self.login.items()))
-
-    def topic(self, partitions: int = 1) -> str:
-        name = f"bench{uuid.uuid4().hex[:8]}"
-        for future in self.admin.create_topics([NewTopic(name, partitions, 1)]).values():
-            future.result(30)
-        return name
-
-    def fill(self, topic: str, records: list[bytes], partitions: int = 1) -> None:
-        writer = Producer({**self.login, "linger.ms": 20, "queue.buffering.max.messages": 1_000_000})
-        for at, record in enumerate(records):
-            writer.produce(topic, record, partition=at % partitions)
-            if at % 10_000 == 0:
-                writer.poll(0)
-        assert writer.flush(120) == 0
-
-    def policy(self, text: str, topic: str) -> Path:
-        file = self.folder / f"{topic}.yaml"
-        file.write_text(text.replace("TOPIC", topic))
-        service = Provisioner(load(file))
-        service.apply(service.plan())
-        return file
-
-
-def patients(count: int) -> list[bytes]:
-    frame = hospital(count, seed=1)
-    return [line[:-1] + b',"sent":0}' for line in lines(frame)]
 
 
 def timed(work: Callable[[], None]) -> tuple[float, float]:
@@ -406,26 +303,14 @@ def until(done: Callable[[], bool], seconds: float = 240) -> None:
         time.sleep(0.1)
 
 
-def running_bench() -> Iterator[Bench]:
-    module = broker_module()
-    folder = Path(tempfile.mkdtemp(prefix="shoal-bench-"))
-    cluster = module.Cluster(folder / "broker").start()
-    try:
-        yield Bench(cluster, folder)
-    finally:
-        cluster.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def main() -> None:
-    module = broker_module()
-    why = module.available()
+    why = available()
     if why is not None:
         print(f"no Kafka benchmark: {why}")
         return
     chosen = sys.argv[1:] or ["throughput", "latency", "visits", "scaling"]
     load_before = os.getloadavg()
-    for bench in running_bench():
+    with running_bench() as bench:
         rate = throughput(bench) if "throughput" in chosen else 40_000.0
         if "visits" in chosen:
             visits(bench)

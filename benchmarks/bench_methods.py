@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks import SHARED, cpu, table
+from benchmarks.peer_tables import QUASI
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.release import boxes_of
 from shoal.core.schema import Schema
@@ -31,17 +32,6 @@ from shoal.tables.mondrian import Mondrian
 from shoal.tables.topdown import TopDown
 
 ADULT = SHARED / "data/adult"
-QUASI = [
-    "sex",
-    "age",
-    "race",
-    "marital-status",
-    "education",
-    "native-country",
-    "workclass",
-    "occupation",
-    "salary-class",
-]
 KS = (2, 5, 10, 50)
 # GCP % at k = 2, 5, 10, 50, quoted
 PEERS = {

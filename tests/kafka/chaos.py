@@ -1,7 +1,7 @@
 """Chaos: workers killed at random moments, rebalances, brokers lost, and every promise checked over the whole log.
 
-The whole run: ``python tests/kafka/chaos.py --records 1000000 --kills 50``. Each run prints its seed; ``--seed`` gives
-the same records and the same order of blows again (not the same moments: those are the machine's).
+The whole run: ``make chaos``, a million records and 50 kills. Each run prints its seed; ``make chaos SEED=…`` gives the
+same records and the same order of blows again (not the same moments: those are the machine's).
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class Chaos:
 
 def main() -> int:
     """The whole run, on three brokers of its own."""
-    from brokers import broker_module
+    from scripts.kafka.broker import Cluster
 
     words = argparse.ArgumentParser()
     words.add_argument("--records", type=int, default=1_000_000)
@@ -216,7 +216,7 @@ def main() -> int:
     words.add_argument("--brokers", type=int, default=3)
     asked = words.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="shoal-chaos-"))
-    cluster = broker_module().Cluster(folder / "kafka", asked.brokers).start()
+    cluster = Cluster(folder / "kafka", asked.brokers).start()
     try:
         stage = Stage(cluster, folder, POLICY, PARTITIONS)
         run = Chaos(stage, asked.records, asked.kills, asked.seed, lose_brokers=True, protocol=asked.protocol)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # `stage` and `brokers`, what these tests share
-from brokers import broker_module
+from scripts.kafka import broker
+
+sys.path.insert(0, str(Path(__file__).parent))  # `stage`, what these tests share
 
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     """One broker with SCRAM and deny by default."""
-    broker = broker_module()
     why = broker.available()
     if why is not None:
         if os.environ.get("SHOAL_REQUIRE_SYSTEM") == "1":

@@ -26,6 +26,26 @@ SECRET = "ab" * 32
 KEYS = KeyRing({"default": {1: bytes.fromhex(SECRET)}})
 
 
+def drain(cluster: Any, topic: str, isolation: str = "read_committed") -> list[Any]:
+    """Everything a topic holds; by default what was committed."""
+    settings = {"group.id": "test", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0}
+    reader = Consumer({**cluster.login(), **settings, "isolation.level": isolation})
+    partitions = len(reader.list_topics(topic, timeout=30).topics[topic].partitions)
+    reader.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
+    out: list[Any] = []
+    ended: set[int] = set()
+    end = time.monotonic() + 120
+    while len(ended) < partitions and time.monotonic() < end:
+        for message in reader.consume(10_000, 0.1):
+            if message.error() is None:
+                out.append(message)
+            else:
+                ended.add(message.partition())
+    reader.close()
+    assert len(ended) == partitions
+    return out
+
+
 class Stage:
     """One source topic, one policy about it (``{topic}`` in its text is filled in), applied."""
 
@@ -70,23 +90,8 @@ class Stage:
         assert writer.flush(60) == 0
 
     def drain(self, topic: str, isolation: str = "read_committed") -> list[Any]:
-        """Everything a topic holds; by default what was committed."""
-        settings = {"group.id": "test", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0}
-        reader = Consumer({**self.cluster.login(), **settings, "isolation.level": isolation})
-        partitions = len(self.admin.list_topics(topic, timeout=30).topics[topic].partitions)
-        reader.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
-        out: list[Any] = []
-        ended: set[int] = set()
-        end = time.monotonic() + 120
-        while len(ended) < partitions and time.monotonic() < end:
-            for message in reader.consume(10_000, 0.1):
-                if message.error() is None:
-                    out.append(message)
-                else:
-                    ended.add(message.partition())
-        reader.close()
-        assert len(ended) == partitions
-        return out
+        """See :func:`drain`."""
+        return drain(self.cluster, topic, isolation)
 
     def worker(self, **how: Any) -> Worker:
         return Worker(load(self.file), KEYS, **{"commit_every": 0.2, **how})

@@ -1,13 +1,14 @@
-"""A bounded share of the chaos run; the whole by ``python tests/kafka/chaos.py``."""
+"""A bounded share of the chaos run; the whole by ``make chaos``."""
 
 from __future__ import annotations
 
 import os
 
 import pytest
-from brokers import broker_module
 from chaos import PARTITIONS, POLICY, Chaos
 from stage import Stage
+
+from scripts.kafka.broker import Cluster
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 RECORDS = int(os.environ.get("SHOAL_CHAOS_RECORDS", "12000"))
@@ -17,7 +18,7 @@ SEED = int(os.environ.get("SHOAL_CHAOS_SEED", "7"))
 
 def test_killed_workers_and_a_lost_broker_change_nothing_that_is_published(cluster, tmp_path):
     """``cluster`` says whether brokers can run here; these three are the test's own."""
-    three = broker_module().Cluster(tmp_path / "three", 3)
+    three = Cluster(tmp_path / "three", 3)
     try:
         three.start()
         stage = Stage(three, tmp_path, POLICY, PARTITIONS)

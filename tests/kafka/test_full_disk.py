@@ -8,10 +8,11 @@ from collections import Counter
 
 import msgspec
 import pytest
-from brokers import broker_module
 from confluent_kafka import Producer
 from stage import Stage
 from test_service import POLICY, Background
+
+from scripts.kafka.broker import Cluster
 
 LONG = os.environ.get("SHOAL_LONG") == "1"
 pytestmark = [
@@ -63,7 +64,7 @@ def fill(cluster, topic: str) -> list[int]:
 
 def test_a_full_disk_loses_nothing_that_was_acknowledged(cluster, small_disk, tmp_path):
     """``cluster`` says whether brokers can run here; this one is the test's own."""
-    broker = broker_module().Cluster(small_disk / "kafka").start()
+    broker = Cluster(small_disk / "kafka").start()
     service = None
     try:
         here = Stage(broker, tmp_path, POLICY, 1)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import sys
 from pathlib import Path
 
 import msgspec
@@ -17,6 +15,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from stage import KEYS
 
+from scripts.kafka import registry as script
 from shoal.connect.kafka import KafkaError
 from shoal.core.errors import InputError, PolicyError
 from shoal.policy.load import load, parse
@@ -26,7 +25,6 @@ from shoal.runtime.kafka.view_message import message_of
 from shoal.runtime.kafka.view_schema import ViewSchema
 
 pytestmark = pytest.mark.system
-SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "kafka" / "registry.py"
 
 POLICY = """
 dataset: patients
@@ -56,12 +54,6 @@ views:
 
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory):
-    spec = importlib.util.spec_from_file_location("shoal_registry", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    sys.modules["shoal_registry"] = script
-    spec.loader.exec_module(script)
     why = script.available()
     if why is not None:
         if os.environ.get("SHOAL_REQUIRE_SYSTEM") == "1":

@@ -15,8 +15,9 @@ from pathlib import Path
 import msgspec
 import polars as pl
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from stage import drain
 
 from shoal.cli import main
 from shoal.connect.kafka import KafkaError
@@ -87,23 +88,6 @@ def place(cluster, tmp_path: Path, monkeypatch, capfd):
     for number, handler in handlers.items():
         signal.signal(number, handler)
     service.destroy()
-
-
-def drain(cluster, topic: str, isolation: str = "read_committed") -> list:
-    settings = {"group.id": "test", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0}
-    reader = Consumer({**cluster.login(), **settings, "isolation.level": isolation})
-    count = len(reader.list_topics(topic, timeout=20).topics[topic].partitions)
-    reader.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(count)])
-    out, ended, end = [], set(), time.monotonic() + 60
-    while len(ended) < count and time.monotonic() < end:
-        for message in reader.consume(5000, 0.5):
-            if message.error() is None:
-                out.append(message)
-            else:
-                ended.add(message.partition())
-    reader.close()
-    assert len(ended) == count
-    return out
 
 
 def work(file: Path, count: int) -> Worker:

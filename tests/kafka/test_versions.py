@@ -9,12 +9,12 @@ import time
 
 import msgspec
 import pytest
-from brokers import ROOT
 from confluent_kafka import KafkaException
 from stage import KEYS
 from test_provision import read
 from test_service import Background
 
+from scripts.kafka.broker import ROOT
 from shoal.core.errors import PolicyError
 from shoal.policy.load import load
 from shoal.runtime.kafka.provision import Provisioner

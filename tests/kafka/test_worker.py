@@ -14,8 +14,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from stage import drain
 
 from shoal.core.keys import KeyRing
 from shoal.policy.load import load
@@ -67,24 +68,6 @@ def fill(cluster, topic: str, count: int) -> None:
         if number % 5000 == 0:
             writer.poll(0)
     assert writer.flush(60) == 0
-
-
-def drain(cluster, topic: str, isolation: str = "read_committed") -> list:
-    """Everything a topic holds."""
-    settings = {"group.id": "test", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0}
-    reader = Consumer({**cluster.login(), **settings, "isolation.level": isolation})
-    out, ended = [], set()
-    reader.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(PARTITIONS)])
-    end = time.monotonic() + 90
-    while len(ended) < PARTITIONS and time.monotonic() < end:
-        for message in reader.consume(5000, 0.5):
-            if message.error() is None:
-                out.append(message)
-            else:
-                ended.add(message.partition())
-    reader.close()
-    assert len(ended) == PARTITIONS
-    return out
 
 
 def until_done(worker: Worker, count: int, seconds: float = 120) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -86,14 +85,8 @@ def test_no_secret_stands_in_a_file(compose):
 
 
 def test_the_containers_broker_is_the_tests_broker():
-    import importlib.util
+    from scripts.kafka import broker
 
-    spec = importlib.util.spec_from_file_location("shoal_broker", ROOT / "scripts" / "kafka" / "broker.py")
-    assert spec is not None
-    assert spec.loader is not None
-    broker = importlib.util.module_from_spec(spec)
-    sys.modules["shoal_broker"] = broker
-    spec.loader.exec_module(broker)
     cluster = broker.Cluster(Path())
     cluster.ports = [(9092, 9093)]
     ours = properties(cluster._properties(1).replace(broker.SECRET, "${env:KAFKA_ADMIN_PASSWORD}"))

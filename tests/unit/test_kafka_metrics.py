@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 import re
@@ -142,11 +141,8 @@ def test_logs_are_json_and_quote_nobody(counters):
 
 
 def test_the_dashboard_names_only_metrics_that_exist(page):
-    spec = importlib.util.spec_from_file_location("grafana", ROOT / "scripts" / "grafana.py")
-    assert spec is not None
-    assert spec.loader is not None
-    grafana = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(grafana)
+    from scripts import grafana
+
     assert grafana.TARGET.read_text() == grafana.text(), "run scripts/grafana.py"
     there = {name for name, _ in samples(page)}
     named = re.findall(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import sys
@@ -318,12 +317,8 @@ def test_a_page_of_anything(tmp_path: Path) -> None:
 
 
 def test_the_picture_of_the_front_page_is_drawn_from_a_report(report: Report) -> None:
-    place = Path(__file__).parents[2] / "docs" / "pictures" / "make.py"
-    spec = importlib.util.spec_from_file_location("make", place)
-    assert spec is not None
-    assert spec.loader is not None
-    make = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(make)
+    from docs.pictures import make
+
     svg = make.front(report)
     assert svg == make.front(report)
     root = ElementTree.fromstring(svg)
