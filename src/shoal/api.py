@@ -341,30 +341,25 @@ def verify_view(
     chosen = loaded.view(view)
     frame = read(released, separator=separator)
     quasi = [n for n in loaded.schema.quasi if chosen.shows(n)]
-    z = [p for p in chosen.promises if isinstance(p, ZAnonymity)]
-    if z and original is not None:
-        time = next(iter(loaded.schema.of("time")), None)
-        if time is None:
-            raise UsageError("z-anonymity is judged by event time, and no time column is declared", where=policy)
+    if original is not None and any(isinstance(p, ZAnonymity) for p in chosen.promises):
         events = read(original, separator=separator, types=loaded.types())
-        hierarchies = {n: loaded.schema[n].hierarchy for n in quasi}
-        found = [
-            finding
-            for promise in z
-            for finding in rescan(
-                events,
-                frame,
-                promise,
-                time=time,
-                subject=loaded.schema.subject,
-                quasi=hierarchies,
-                unit=loaded.schema[time].unit,
-            )
-        ]
-        rest = [p for p in chosen.promises if p not in z]
-        if rest:  # what can be judged from the release alone still is
-            found += verify(frame, quasi=quasi, promises=rest, schema=loaded.schema).findings
-        return Verdict(tuple(found), frame.height, 0, "people" if loaded.schema.subject else "rows")
+        return verify_stream(frame, events, schema=loaded.schema, quasi=quasi, promises=chosen.promises)
     subject = loaded.schema.subject
     shown = subject if subject is not None and chosen.shows(subject) and subject in frame.columns else None
     return verify(frame, quasi=quasi, promises=chosen.promises, subject=shown, schema=loaded.schema)
+
+
+def verify_stream(
+    released: pl.DataFrame, original: pl.DataFrame, *, schema: Schema, quasi: Sequence[str], promises: Sequence[Promise]
+) -> Verdict:
+    """Judge a released stream beside its original events: z by scanning them again, the rest from the release alone."""
+    time = next(iter(schema.of("time")), None)
+    if time is None:
+        raise UsageError("z-anonymity is judged by event time, and no time column is declared", where="verify")
+    hierarchies = {name: schema[name].hierarchy for name in quasi}
+    about: dict[str, Any] = {"time": time, "subject": schema.subject, "quasi": hierarchies, "unit": schema[time].unit}
+    z = [p for p in promises if isinstance(p, ZAnonymity)]
+    found = [finding for promise in z for finding in rescan(original, released, promise, **about)]
+    if rest := [p for p in promises if p not in z]:
+        found += verify(released, quasi=quasi, promises=rest, schema=schema).findings
+    return Verdict(tuple(found), released.height, 0, "people" if schema.subject else "rows")

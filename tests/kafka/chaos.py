@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from stage import KEYS, Stage
+from stage import GUARD, KEYS, Stage
 
 from shoal.policy.load import load
 from shoal.runtime.kafka import stateful
@@ -90,7 +90,7 @@ class Chaos:
             self._blow(chance, team)
         for burst in bursts:
             self.stage.send(burst)
-        self.stage.until(lambda: self._team(team) and self.stage.committed() >= self.records, 600)
+        self.stage.until(lambda: self._team(team) and self.stage.committed() >= self.records)
         time.sleep(1)
         self.stage.stop()
         print(f"chaos: {dict(self.blows)}; checking", flush=True)
@@ -101,7 +101,7 @@ class Chaos:
         before = self.stage.committed()
         self.stage.send(burst)
         if burst:
-            self.stage.until(lambda: self.stage.committed() > before, 180)
+            self.stage.until(lambda: self.stage.committed() > before)
 
     def _blow(self, chance: random.Random, team: list[Any]) -> None:
         count = self.blows.total()
@@ -122,7 +122,7 @@ class Chaos:
 
     def _gone(self, victim: Any) -> None:
         try:
-            victim.wait(180)
+            victim.wait(GUARD)
         except subprocess.TimeoutExpired:
             victim.send_signal(signal.SIGABRT)  # says where it hangs
             victim.wait()

@@ -22,6 +22,7 @@ from shoal.runtime.kafka.provision import Provisioner
 from shoal.runtime.kafka.worker import Worker
 
 NUMBER = itertools.count()
+GUARD = 600.0  # seconds after which a test that hangs is given up: no measure of speed
 SECRET = "ab" * 32
 KEYS = KeyRing({"default": {1: bytes.fromhex(SECRET)}})
 
@@ -34,7 +35,7 @@ def drain(cluster: Any, topic: str, isolation: str = "read_committed") -> list[A
     reader.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
     out: list[Any] = []
     ended: set[int] = set()
-    end = time.monotonic() + 120
+    end = time.monotonic() + GUARD
     while len(ended) < partitions and time.monotonic() < end:
         for message in reader.consume(10_000, 0.1):
             if message.error() is None:
@@ -87,7 +88,7 @@ class Stage:
                     writer.poll(0.1)
             if number % 5000 == 0:
                 writer.poll(0)
-        assert writer.flush(60) == 0
+        assert writer.flush(GUARD) == 0
 
     def drain(self, topic: str, isolation: str = "read_committed") -> list[Any]:
         """See :func:`drain`."""
@@ -96,13 +97,20 @@ class Stage:
     def worker(self, **how: Any) -> Worker:
         return Worker(load(self.file), KEYS, **{"commit_every": 0.2, **how})
 
-    def serve(self, reads: int, seconds: float = 400, **how: Any) -> Counters:
-        """One worker in this process, until it has read so many records."""
+    def serve(self, **how: Any) -> Counters:
+        """One worker in this process, until all the source holds is committed."""
         worker = self.worker(**how)
-        end = time.monotonic() + seconds
-        worker.run(lambda: worker.counters.read >= reads or time.monotonic() > end)
-        assert worker.counters.read >= reads
-        return worker.counters
+        end, looked = time.monotonic() + GUARD, -1
+
+        def done() -> bool:
+            nonlocal looked
+            assert time.monotonic() < end, "it did not happen in time"
+            if looked == worker.counters.commits:
+                return False
+            looked = worker.counters.commits
+            return self.committed() >= self.written()
+
+        return worker.run(done)
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         """One worker as a process of its own."""
@@ -118,7 +126,14 @@ class Stage:
         for process in alive:
             process.send_signal(how)
         for process in alive:
-            process.wait(90)
+            process.wait(GUARD)
+
+    def written(self) -> int:
+        """How many offsets the source has."""
+        reader = Consumer({**self.cluster.login(), "group.id": "test", "log_level": 0})
+        ends = [reader.get_watermark_offsets(TopicPartition(self.topic, p), 30)[1] for p in range(self.partitions)]
+        reader.close()
+        return sum(ends)
 
     def committed(self) -> int:
         """How many offsets of the source the group has behind it."""
@@ -131,8 +146,8 @@ class Stage:
             reader.close()
         return sum(max(0, p.offset) for p in places)
 
-    def until(self, done: Callable[[], bool], seconds: float = 400) -> None:
-        end = time.monotonic() + seconds
+    def until(self, done: Callable[[], bool]) -> None:
+        end = time.monotonic() + GUARD
         while not done():
             assert time.monotonic() < end, "it did not happen in time"
             time.sleep(0.2)

@@ -69,15 +69,15 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(cluster, small_disk, tm
     try:
         here = Stage(broker, tmp_path, POLICY, 1)
         service = Background(here)
-        here.until(lambda: bool(service.workers), 60)
+        here.until(lambda: bool(service.workers))
         taken = fill(broker, here.topic)
         assert taken
-        here.until(lambda: any("a new start" in text for text in service.said), 120)
+        here.until(lambda: any("a new start" in text for text in service.said))
         broker.kill(1)
         subprocess.run(["mount", "-o", "remount,size=400m", str(small_disk)], check=True)
         broker.launch(1)
         broker._wait(1)
-        here.until(lambda: here.committed() >= len(taken), 180)
+        here.until(lambda: here.committed() >= len(taken))
         assert not service.failed
         service.stop()
         seen = Counter(msgspec.json.decode(m.value())["number"] for m in here.drain(f"{here.topic}.ward"))

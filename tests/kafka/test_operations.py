@@ -14,7 +14,7 @@ import urllib.request
 import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from stage import SECRET
+from stage import GUARD, SECRET
 
 from shoal.policy.load import load
 from shoal.runtime.kafka.layout import fingerprint
@@ -42,7 +42,7 @@ views:
 
 def get(port: int, path: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=GUARD) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -68,7 +68,7 @@ def test_a_worker_is_ready_after_its_restore_and_its_metrics_add_up(stage):
     )
     try:
         assert process.stderr is not None
-        port = int(process.stderr.readline().rpartition(" ")[2])
+        port = int(json.loads(process.stderr.readline())["text"].rpartition(" ")[2])
         first = get(port, "/readyz")[0]
         assert first == 503  # the group has not met yet
         made.until(lambda: get(port, "/readyz")[0] == 200)
@@ -87,7 +87,7 @@ def test_a_worker_is_ready_after_its_restore_and_its_metrics_add_up(stage):
         assert get(port, "/livez")[0] == 200
     finally:
         process.send_signal(signal.SIGTERM)
-        _, rest = process.communicate(timeout=60)
+        _, rest = process.communicate(timeout=GUARD)
     assert process.returncode == 0
     lines = [json.loads(line) for line in rest.splitlines()]
     assert lines[-1]["event"] == "stopped"

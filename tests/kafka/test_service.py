@@ -173,7 +173,7 @@ def test_poison_and_giants_become_pointers_and_the_rest_goes_on(stage):
     giant = msgspec.json.encode({"number": 1, "name": "x" * 950_000, "diag": "E10"})
     here.send([(b"\xff\x00", None, 0), (b"[1]", None, 0), (giant, None, 1), (b'{"number": 1', None, 1)])
     here.send(patients(50))
-    counters = here.serve(54)
+    counters = here.serve()
     assert counters.dead == 4
     letters = [msgspec.json.decode(m.value()) for m in here.drain(f"{here.topic}.shoal.dead")]
     assert sorted((x["partition"], x["offset"]) for x in letters) == [(0, 0), (0, 1), (1, 0), (1, 1)]
@@ -189,9 +189,9 @@ def test_no_broker_at_the_start_is_told_and_tried_again(stage, tmp_path):
     here.send(patients(10))
     service = Background(here)
     try:
-        here.until(lambda: any("is the broker running" in text for text in service.said), 50)
+        here.until(lambda: any("is the broker running" in text for text in service.said))
         file.write_text(right)
-        here.until(lambda: service.read == 10, 90)
+        here.until(lambda: service.read == 10)
     finally:
         file.write_text(right)
         service.stop()
@@ -217,7 +217,7 @@ def test_clocks_that_jump_stop_nothing(stage):
     for number, moment in enumerate(moments * 20):
         writer.produce(here.topic, msgspec.json.encode({"number": number, "diag": "E10"}), timestamp=moment)
     writer.flush(20)
-    here.serve(60)
+    here.serve()
     ward = here.drain(f"{here.topic}.ward")
     assert sorted(msgspec.json.decode(m.value())["number"] for m in ward) == list(range(60))
     assert all(m.timestamp()[1] <= time.time() * 1000 for m in ward)

@@ -47,6 +47,12 @@ views:
 """
 
 
+@pytest.fixture
+def still(monkeypatch):
+    """The clock moves by records alone: a slow machine is no quiet source."""
+    monkeypatch.setattr(shards, "QUIET", 1e9)
+
+
 def visits(count: int, seed: int = 1, start: int = 0) -> list[tuple[bytes, bytes, int]]:
     chance = random.Random(seed)
     out = []
@@ -82,14 +88,14 @@ def values(stage, role: str, isolation: str = "read_committed") -> list[bytes]:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_worker_that_stops_and_starts_publishes_one_run(stage, protocol, monkeypatch):
+def test_a_worker_that_stops_and_starts_publishes_one_run(stage, still, protocol, monkeypatch):
     monkeypatch.setattr(shards, "EVERY", 700)  # snapshots fall at other places than stops
     monkeypatch.setattr(state, "PIECE", 1000)  # and have many pieces
     here = stage(POLICY)
     sent = visits(4000)
     for a, b in [(0, 1500), (1500, 4000)]:
         here.send(sent[a:b])
-        here.serve(b - a, protocol=protocol)
+        here.serve(protocol=protocol)
     for role in ("market", "research", "pulse"):
         assert Counter(values(here, role)) == Counter(uninterrupted(here, role, sent)), role
     assert sorted(msgspec.json.decode(v)["number"] for v in values(here, "ward")) == list(range(4000))
@@ -100,12 +106,12 @@ def test_a_worker_that_stops_and_starts_publishes_one_run(stage, protocol, monke
     assert min(map(len, groups.values())) >= 4
 
 
-def test_a_killed_worker_is_continued_from_snapshot_and_log(stage, monkeypatch):
+def test_a_killed_worker_is_continued_from_snapshot_and_log(stage, still, monkeypatch):
     monkeypatch.setattr(shards, "EVERY", 100_000)  # only the first commit has a snapshot: the rest is replayed
     here = stage(POLICY)
     sent = visits(5000, seed=2)
     here.send(sent[:3000])
-    worker = here.worker(batch=200)
+    worker = here.worker(batch=200, commit_every=0.01)
 
     class StoppedError(Exception):
         pass
@@ -118,7 +124,7 @@ def test_a_killed_worker_is_continued_from_snapshot_and_log(stage, monkeypatch):
     with pytest.raises(StoppedError):
         worker.run(stop)
     here.send(sent[3000:])
-    counters = here.serve(2000)
+    counters = here.serve()
     assert counters.replayed > 0
     for role in ("market", "research", "pulse"):
         assert Counter(values(here, role)) == Counter(uninterrupted(here, role, sent)), role
@@ -152,7 +158,7 @@ def test_a_quiet_source_still_releases_what_is_due(stage, monkeypatch):
     assert b"E10" not in secrets
     # a worker that comes later finds the ticks and repeats nothing
     here.send(visits(40, start=120))
-    here.serve(40)
+    here.serve()
     assert len(values(here, "research", "read_uncommitted")) >= len(released)
     numbers = Counter(msgspec.json.decode(v)["number"] for v in values(here, "research"))
     assert max(numbers.values()) == 1
@@ -163,7 +169,7 @@ def test_input_lost_by_retention_means_withholding_not_leaking(stage, monkeypatc
     here = stage(POLICY)
     sent = visits(6000, seed=3)
     here.send(sent[:2000])
-    worker = here.worker(batch=100)
+    worker = here.worker(batch=100, commit_every=0.01)
 
     class StoppedError(Exception):
         pass
@@ -184,7 +190,7 @@ def test_input_lost_by_retention_means_withholding_not_leaking(stage, monkeypatc
     for future in here.admin.delete_records(gone).values():
         future.result(30)
     said: list[str] = []
-    counters = here.serve(1, say=said.append)
+    counters = here.serve(say=said.append)
     assert counters.fresh >= 2
     assert counters.lost == 3000 - before
     assert any("retention" in text for text in said)
@@ -202,13 +208,13 @@ def test_state_of_another_version_or_key_never_leaks(stage, monkeypatch):
     sent = visits(4000, seed=4)
     here.send(sent[:2000])
     monkeypatch.setattr(shards, "VERSION", 0)  # as an older program
-    here.serve(2000)
+    here.serve()
     with pytest.raises(InputError, match="cannot be opened with this key"):
         Worker(load(here.file), KeyRing().new("default")).run()
     monkeypatch.undo()
     here.send(sent[2000:])
     said: list[str] = []
-    counters = here.serve(2000, say=said.append)
+    counters = here.serve(say=said.append)
     assert counters.fresh == 6
     assert any("another version" in text for text in said)
     # z counts what came in: the log is its state. The others begin anew, and withhold what was held
@@ -230,7 +236,7 @@ def test_closeness_is_refused_where_it_does_not_compose(stage):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("SHOAL_LONG") != "1", reason="waits for the broker's cleaner; SHOAL_LONG=1 runs it")
-def test_a_compacted_changelog_is_still_the_whole_state(stage, monkeypatch):
+def test_a_compacted_changelog_is_still_the_whole_state(stage, still, monkeypatch):
     monkeypatch.setattr(shards, "EVERY", 300)
     monkeypatch.setattr(state, "PIECE", 1000)
     here = stage(POLICY)
@@ -239,7 +245,7 @@ def test_a_compacted_changelog_is_still_the_whole_state(stage, monkeypatch):
     Provisioner(load(here.file)).cluster.set_configs(changelog, quick)
     for at in range(0, 3000, 375):
         here.send(sent[at : at + 375])
-        here.serve(375, batch=50)
+        here.serve(batch=50)
 
     def share() -> float:
         """How many of all offsets still hold a record."""
@@ -247,9 +253,9 @@ def test_a_compacted_changelog_is_still_the_whole_state(stage, monkeypatch):
         ends = {p: max(m.offset() for m in left if m.partition() == p) + 1 for p in range(2)}
         return len(left) / sum(ends.values())
 
-    here.until(lambda: share() < 0.7, 60)  # the cleaner was here: without it only the marks of commits are missing
+    here.until(lambda: share() < 0.7)  # the cleaner was here: without it only the marks of commits are missing
     here.send(sent[3000:])
-    counters = here.serve(1000)
+    counters = here.serve()
     assert counters.fresh == 0
     for role in ("market", "research", "pulse"):
         assert Counter(values(here, role)) == Counter(uninterrupted(here, role, sent)), role

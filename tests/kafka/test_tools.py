@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from stage import drain
+from stage import GUARD, drain
 
 from shoal.cli import main
 from shoal.connect.kafka import KafkaError
@@ -93,8 +93,9 @@ def place(cluster, tmp_path: Path, monkeypatch, capfd):
 def work(file: Path, count: int) -> Worker:
     """A worker that has taken this many records."""
     worker = Worker(load(file), KeyRing.load(), commit_every=0.2)
-    end = time.monotonic() + 60
+    end = time.monotonic() + GUARD
     worker.run(lambda: worker.counters.read >= count or time.monotonic() > end)
+    assert worker.counters.read >= count
     return worker
 
 
@@ -179,7 +180,7 @@ def test_a_folder_is_sent_once_though_the_sender_is_killed(cluster, place):
     for _ in range(12):
         process = subprocess.Popen(words, cwd=file.parent, stderr=subprocess.PIPE)
         try:
-            process.wait(chance.uniform(1.5, 3.0) if kills < 2 else 60)
+            process.wait(chance.uniform(1.5, 3.0) if kills < 2 else GUARD)
             break
         except subprocess.TimeoutExpired:
             process.kill()

@@ -87,7 +87,7 @@ def test_a_view_begins_where_its_policy_says(stage):
     text = POLICY.replace("    users: [USER]\n", "")
     here = stage(text)
     here.send(patients(0, 200))
-    here.serve(200)
+    here.serve()
     time.sleep(0.05)
     moment = time.time()
     time.sleep(0.05)
@@ -105,7 +105,7 @@ def test_a_view_begins_where_its_policy_says(stage):
     here.write_policy(text + more.replace("MOMENT", stamp))
     here.apply(allow_wider=True, keys=KEYS)
     here.send(patients(300, 400))
-    here.serve(200)
+    here.serve()
     assert numbers(here, f"{here.topic}.ward") == list(range(400))
     assert numbers(here, f"{here.topic}.whole") == list(range(400))
     assert numbers(here, f"{here.topic}.timed") == list(range(200, 400))
@@ -121,7 +121,7 @@ def test_the_worker_needs_no_more_than_its_own_rights(stage, monkeypatch):
     own = here.folder / "worker.properties"
     own.write_text("".join(f"{k}={v}\n" for k, v in here.cluster.login(user, "svc-secret").items()))
     here.file.write_text(here.file.read_text().replace("admin.properties", "worker.properties"))
-    here.serve(500)
+    here.serve()
     assert numbers(here, f"{here.topic}.ward") == list(range(500))
     here.file.write_text(here.file.read_text().replace("worker.properties", "admin.properties"))
 

@@ -122,7 +122,7 @@ def test_it_all(stage, monkeypatch):
     properties = str(here.folder / "admin.properties")
     shoal("generate", "hospital", "--rows", str(RECORDS), "--topic", here.topic, "--properties", properties)
     here.start("--protocol", "classic")
-    here.until(lambda: here.committed() >= RECORDS, 600)
+    here.until(lambda: here.committed() >= RECORDS)
     here.stop()
     rows = {role: [msgspec.json.decode(m.value()) for m in here.drain(f"{here.topic}.{role}")] for role in ROLES}
     for role in ("doctor", "nurse", "administration", "billing"):

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from stage import drain
+from stage import GUARD, drain
 
 from shoal.core.keys import KeyRing
 from shoal.policy.load import load
@@ -70,9 +70,10 @@ def fill(cluster, topic: str, count: int) -> None:
     assert writer.flush(60) == 0
 
 
-def until_done(worker: Worker, count: int, seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
+def until_done(worker: Worker, count: int) -> None:
+    end = time.monotonic() + GUARD
     worker.run(lambda: worker.counters.read >= count or time.monotonic() > end)
+    assert worker.counters.read >= count
 
 
 def test_every_role_gets_its_masked_records_and_nothing_that_joins_them(cluster, place):
@@ -119,7 +120,7 @@ def test_killed_workers_lose_nothing_and_repeat_nothing(cluster, place, protocol
     workers = [start(), start()]
     chance = random.Random(7)
     kills = 0
-    end = time.monotonic() + 400
+    end = time.monotonic() + GUARD
     try:
         while time.monotonic() < end:
             time.sleep(chance.uniform(3, 6))
@@ -136,7 +137,7 @@ def test_killed_workers_lose_nothing_and_repeat_nothing(cluster, place, protocol
         for worker in workers:
             worker.terminate()
         for worker in workers:
-            worker.wait(60)
+            worker.wait(GUARD)
     for view in ("ward", "billing"):
         times = Counter(msgspec.json.decode(m.value())["number"] for m in drain(cluster, f"{topic}.{view}"))
         assert set(times) == set(range(count)), f"{view}: {count - len(times)} missing after {kills} kills"

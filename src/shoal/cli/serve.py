@@ -9,6 +9,8 @@ from cyclopts import App, Parameter
 from shoal.cli.terminal import Json, answer, as_json, say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from shoal.policy.document import Policy
     from shoal.runtime.kafka.control import Word
     from shoal.runtime.kafka.counters import Counters
@@ -123,8 +125,8 @@ def run(
     loaded, asked = load(policy), until_asked()
     counters = Counters.of(list(loaded.views))
     journal = Journal(dataset=loaded.dataset) if log == "json" else None
-    page = _page(metrics, counters)
     told = journal.say if journal else say
+    page = _page(metrics, counters, told)
     codecs: list[Any] = []
 
     def make(latest: Policy) -> Worker:
@@ -163,13 +165,13 @@ def run(
         say(f"read {counters.read:,}, dead letters {counters.dead:,}, commits {counters.commits:,}")
 
 
-def _page(address: str | None, counters: Counters) -> Page | None:
+def _page(address: str | None, counters: Counters, told: Callable[[str], None]) -> Page | None:
     if address is None:
         return None
     from shoal.runtime.kafka.metrics import Page
 
     page = Page(address, counters)
-    say(f"metrics and health on port {page.port}")
+    told(f"metrics and health on port {page.port}")
     return page
 
 
@@ -216,7 +218,7 @@ def reload(policy: str) -> None:
 def _order(policy: str, word: Word) -> tuple[dict[str, Any], str, str]:
     from pathlib import Path
 
-    from shoal.connect.kafka import client_properties, source_of
+    from shoal.connect.kafka import client_properties, group_of, source_of
     from shoal.policy.load import load
     from shoal.runtime.kafka.control import send
 
@@ -224,7 +226,7 @@ def _order(policy: str, word: Word) -> tuple[dict[str, Any], str, str]:
     source = source_of(loaded.source, loaded.path)
     properties, topic = client_properties(source, Path(policy).parent), str(source["topic"])
     send(properties, topic, word)
-    return properties, topic, str(source.get("group", f"shoal-{topic}"))
+    return properties, topic, group_of(source)
 
 
 @app.command

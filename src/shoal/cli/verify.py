@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any, Literal
+
 from shoal.cli.curves import curves_of
 from shoal.cli.terminal import File, Json, Names, Separator, answer, as_json, names, say
 from shoal.core.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from shoal.verify import Verdict
 
 
 def verify(
@@ -17,6 +24,11 @@ def verify(
     l: float | None = None,
     t: float | None = None,
     p: int | None = None,
+    z: int | None = None,
+    window: str | None = None,
+    hierarchy: Names = None,
+    time: str = "time",
+    unit: Literal["s", "ms", "us", "ns"] = "s",
     policy: str | None = None,
     view: str | None = None,
     previous: str | None = None,
@@ -27,7 +39,8 @@ def verify(
     """Judge released data against promises, by code that knows no method. Exit code 1 if a promise is broken.
 
     Examples: `shoal verify released.csv --quasi zip,sex,age --sensitive diag --k 5 --l 2`;
-    `shoal verify curves.csv --sensitive W51 --k 16 --p 6`.
+    `shoal verify curves.csv --sensitive W51 --k 16 --p 6`;
+    `shoal verify out.ndjson --original visits.ndjson --quasi domain --subject client --z 20 --window 1h`.
 
     Parameters
     ----------
@@ -48,6 +61,16 @@ def verify(
     p
         Of released curves: at least k share each envelope, and p of them each pattern; l then says that no sensitive
         value stands in more than 1/l of those. Without --quasi every other column is an instant.
+    z
+        Of a released stream: every event was released at a level that at least z people had shown. Needs --original.
+    window
+        Of a released stream: within which time before it, for example 1h.
+    hierarchy
+        Of a released stream: how its values were generalized: `domain=path`.
+    time
+        Of a released stream: the time column.
+    unit
+        Of a released stream: the unit of time: s, ms, us, ns.
     policy
         A policy instead: its view says what was promised.
     view
@@ -83,7 +106,11 @@ def verify(
         if not quasi:
             raise UsageError("no quasi columns", where="--quasi", hint="name them, or give a --policy")
         frame = files.read(released, separator=separator)
-        verdict = api.verify(frame, quasi=names(quasi), sensitive=names(sensitive), subject=subject, k=k, l=l, t=t)
+        if z is not None:
+            verdict = _stream(frame, original, names(quasi), hierarchy, subject, time, unit, z, window, separator)
+        else:
+            promised: dict[str, Any] = {"k": k, "l": l, "t": t}
+            verdict = api.verify(frame, quasi=names(quasi), sensitive=names(sensitive), subject=subject, **promised)
     together = None
     if previous is not None:
         if subject is None:
@@ -103,3 +130,33 @@ def verify(
     if not verdict.kept:
         say("the release breaks its promise")
     return 0 if verdict.kept else 1
+
+
+def _stream(
+    released: pl.DataFrame,
+    original: str | None,
+    quasi: list[str],
+    hierarchy: list[str] | None,
+    subject: str | None,
+    time: str,
+    unit: Literal["s", "ms", "us", "ns"],
+    z: int,
+    window: str | None,
+    separator: str | None,
+) -> Verdict:
+    """A released stream beside its original events."""
+    from shoal import api
+    from shoal.cli.anonymize import hierarchies
+    from shoal.connect import files
+    from shoal.core.schema import Column, Schema
+    from shoal.promises.z_anonymity import ZAnonymity
+
+    if window is None or subject is None:
+        raise UsageError("z-anonymity needs a window and a subject", where="--z", hint="give --window and --subject")
+    promise = ZAnonymity(z, window)
+    if original is None:  # says that it cannot be judged
+        return api.verify(released, quasi=quasi, promises=[promise])
+    given = api.build_schema(dict.fromkeys(quasi) | hierarchies(hierarchy, quasi), subject=subject)
+    schema = Schema({**given.columns, time: Column("time", unit=unit)})
+    events = files.read(original, separator=separator)
+    return api.verify_stream(released, events, schema=schema, quasi=quasi, promises=[promise])

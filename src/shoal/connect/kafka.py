@@ -33,6 +33,11 @@ def source_of(source: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     return source
 
 
+def group_of(source: Mapping[str, Any]) -> str:
+    """The consumer group of the workers of a source."""
+    return str(source.get("group", f"shoal-{source['topic']}"))
+
+
 def client_properties(source: Mapping[str, Any], folder: Path, **more: Any) -> dict[str, Any]:
     """What a client is made from: the properties file, then the policy's brokers, then ``more``.
 

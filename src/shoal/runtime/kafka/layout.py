@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from shoal.connect.kafka import source_of
+from shoal.connect.kafka import group_of, source_of
 from shoal.core.errors import PolicyError
+from shoal.core.events import duration
 from shoal.policy.document import Policy, View
 
 # state is written over and over: small segments, so that what is old goes soon
@@ -64,7 +65,8 @@ class Layout:
 
 def layout(policy: Policy, partitions: int, served: Mapping[str, str] | None = None) -> Layout:
     """The layout of a policy whose source has this many partitions; ``served`` names topics of later versions."""
-    source = source_of(policy.source, policy.path)["topic"]
+    described = source_of(policy.source, policy.path)
+    source = described["topic"]
     internal = tuple(f"{source}.shoal.{name}" for name in ("changelog", "dead", "audit", "control"))
     topics = {
         internal[0]: Topic(internal[0], partitions, COMPACTED),
@@ -96,7 +98,7 @@ def layout(policy: Policy, partitions: int, served: Mapping[str, str] | None = N
         if worker in users:
             raise PolicyError("the worker's user must not be a role's", where="source.worker")
         users.append(worker)
-        rights |= worker_rights(worker, source, tuple(views.values()), internal)
+        rights |= worker_rights(worker, source, group_of(described), tuple(views.values()), internal)
     return Layout(source, topics, tuple(users), frozenset(rights), views, internal, worker)
 
 
@@ -125,27 +127,22 @@ def role_rights(role: str, user: str, topic: str) -> set[Right]:
     }
 
 
-def worker_rights(user: str, source: str, views: tuple[str, ...], internal: tuple[str, ...]) -> set[Right]:
+def worker_rights(user: str, source: str, group: str, views: tuple[str, ...], internal: tuple[str, ...]) -> set[Right]:
     """A worker reads the source and what the service keeps for itself, writes the views, and changes no cluster."""
     principal = f"User:{user}"
     both = {source: ("READ",), **dict.fromkeys(views, ("WRITE",)), **dict.fromkeys(internal, ("READ", "WRITE"))}
     topics = {Right(principal, o, "TOPIC", t) for t, many in both.items() for o in ("DESCRIBE", *many)}
     return topics | {
         Right(principal, "READ", "GROUP", f"shoal-{source}", "PREFIXED"),
+        Right(principal, "READ", "GROUP", group),
         Right(principal, "WRITE", "TRANSACTIONAL_ID", f"shoal-{source}-", "PREFIXED"),
         Right(principal, "DESCRIBE", "TRANSACTIONAL_ID", f"shoal-{source}-", "PREFIXED"),
     }
 
 
 def milliseconds(text: Any, where: str) -> int:
-    """``7d``, ``12h``, ``30m``, ``45s`` or a number of milliseconds."""
-    if isinstance(text, int):
-        return text
-    units = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-    number, unit = str(text)[:-1], str(text)[-1:]
-    if unit not in units or not number.isdigit():
-        raise PolicyError("expected a duration like 7d, 12h or 30m", where=where)
-    return int(number) * units[unit]
+    """``7d``, ``1h30m`` or a number of milliseconds."""
+    return text if isinstance(text, int) else duration(text, where=where) // 1000
 
 
 def seen_by_role(policy: Policy) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import client_properties, source_of
+from shoal.connect.kafka import client_properties, group_of, source_of
 from shoal.core.errors import PolicyError, PromiseError, UsageError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
@@ -114,7 +114,7 @@ class Provisioner:
                 where="serve apply",
                 hint="--allow-wider if that is meant; nothing was changed",
             )
-        topic, group = self.source["topic"], self.source.get("group", f"shoal-{self.source['topic']}")
+        topic, group = self.source["topic"], group_of(self.source)
         log = Log(self.properties, topic, self.cluster.partitions([topic])[topic], group)
         at_work = bool(plan.new) and bool(log.committed())
         if at_work and keys is None:
@@ -141,7 +141,7 @@ class Provisioner:
         there = sorted(self.cluster.partitions({*wanted.topics, *served.values()}))
         self.cluster.delete_topics(there)
         # what a group has read of the source says nothing about views that are made anew
-        self.cluster.delete_group(self.source.get("group", f"shoal-{topic}"))
+        self.cluster.delete_group(group_of(self.source))
         return [
             *[Change("revoke", "right", r.principal, f"{r.operation} {r.resource} {r.name}") for r in sorted(mine)],
             *[Change("delete", "topic", name) for name in there],

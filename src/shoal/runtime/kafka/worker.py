@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from shoal.connect.kafka import client_properties, library, source_of, told
+from shoal.connect.kafka import client_properties, group_of, library, source_of, told
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.codec import Codec
@@ -56,7 +56,7 @@ class Worker:
         folder = Path(policy.path).parent if policy.path else Path()
         self._properties = client_properties(source, folder, log_level=0)
         self._topic = str(source["topic"])
-        self._group = group or str(source.get("group", f"shoal-{self._topic}"))
+        self._group = group or group_of(source)
         self._commit_every, self._batch, self._protocol = commit_every, batch, protocol
         self._policy, self._keys, self._codec, self._say = policy, keys, codec, say
         self._served, self._upto = served, upto
