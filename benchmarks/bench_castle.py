@@ -12,10 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from benchmarks import SHARED, table
-from shoal.core.hierarchy.base import Hierarchy
+from benchmarks import data, table
 from shoal.core.hierarchy.range import Range
-from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Schema
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.streams.base import Batch, StreamMethod
@@ -24,25 +22,21 @@ from shoal.streams.castle import Castle
 from shoal.streams.fads import Fads
 
 FOUR = ("age", "fnlwgt", "education-num", "hours-per-week")
-ADULT = SHARED / "data" / "adult"
 BATCH = 4096
 KEY = bytes(range(32))
 
 
 def four(split: str) -> tuple[pl.DataFrame, Schema]:
     """The four numeric columns of one part of Adult, in file order; the domain is what the part spans."""
-    rows = pl.read_csv(ADULT / "adult_full.csv.gz").filter(pl.col("split") == split).select(FOUR)
+    rows = pl.read_csv(data.ADULT / "adult_full.csv.gz").filter(pl.col("split") == split).select(FOUR)
     ends = {c: Range(min=float(rows[c].min()), max=float(rows[c].max())) for c in FOUR}  # type: ignore[arg-type]
     return rows, Schema.build(quasi=ends)
 
 
 def nine() -> tuple[pl.DataFrame, Schema]:
     """The nine columns with hierarchies."""
-    rows = pl.read_csv(ADULT / "adult_arx_30162.csv.gz")
-    trees: dict[str, Hierarchy | None] = {
-        c: Tree(file=str(ADULT / "hierarchies_arx" / f"{c}.csv")) for c in rows.columns
-    }
-    return rows, Schema.build(quasi=trees)
+    rows = data.adult()
+    return rows, data.adult_schema(rows)
 
 
 def run(rows: pl.DataFrame, schema: Schema, method: StreamMethod, k: int) -> dict[str, float]:

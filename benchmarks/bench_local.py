@@ -10,13 +10,13 @@ import itertools
 import resource
 import subprocess
 import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from benchmarks import SHARED, cpu, score, table
+from benchmarks import cpu, score, table
+from benchmarks.data import HIERARCHIES, adult, coded
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.release import boxes_of
 from shoal.core.schema import Schema
@@ -28,26 +28,10 @@ from shoal.promises.t_closeness import TCloseness
 from shoal.tables.local import Local
 from shoal.tables.mondrian import Mondrian
 
-ADULT = SHARED / "data" / "adult"
 ARX = {2: 3.40, 5: 6.69, 10: 9.29, 50: 16.9}  # reference/tables.md 3a
 ARX_SECONDS = 5.1
 TARGET = {2: 2.36, 5: 5.80, 10: 8.50, 50: 16.2}
-TREES = {file.stem: score.paths(file) for file in sorted((ADULT / "hierarchies_arx").glob("*.csv"))}
-
-
-def frame() -> pl.DataFrame:
-    """The 30,162 rows."""
-    return pl.read_csv(ADULT / "adult_arx_30162.csv.gz")
-
-
-def coded(data: pl.DataFrame, sensitive: Sequence[str] = ()) -> Table:
-    """All columns quasi but the sensitive ones, with the hierarchies that came with them."""
-    quasi = {
-        name: Tree(file=str(ADULT / "hierarchies_arx" / f"{name}.csv"))
-        for name in data.columns
-        if name not in sensitive
-    }
-    return code(data, Schema.build(quasi=quasi, sensitive=list(sensitive)))
+TREES = {file.stem: score.paths(file) for file in sorted(HIERARCHIES.glob("*.csv"))}
 
 
 def text(data: Table, labels: np.ndarray) -> pl.DataFrame:
@@ -83,9 +67,9 @@ def larger(data: pl.DataFrame, factor: int) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def adult() -> None:
+def normal() -> None:
     """Loss and time at normal effort."""
-    data = frame()
+    data = adult()
     ready = coded(data)
     Local(effort=1).group(ready, [KAnonymity(500)])  # compiles
     rows = []
@@ -102,7 +86,7 @@ def adult() -> None:
 
 def effort() -> None:
     """The curve of loss against effort."""
-    data = frame()
+    data = adult()
     ready = coded(data)
     rows = []
     for k in ARX:
@@ -114,7 +98,7 @@ def effort() -> None:
 
 def promises() -> None:
     """l-diversity and t-closeness of occupation, eight quasi columns."""
-    data = frame()
+    data = adult()
     ready = coded(data, ["occupation"])
     rows: list[list[Any]] = []
     cases: list[tuple[Promise, float, float, float]] = [
@@ -153,8 +137,8 @@ def scale() -> None:
 
 def one(factor: int) -> None:
     """One line of :func:`scale`."""
-    data = larger(frame(), factor)
-    Local(effort=1).group(coded(frame()), [KAnonymity(500)])  # compiles
+    data = larger(adult(), factor)
+    Local(effort=1).group(coded(adult()), [KAnonymity(500)])  # compiles
     loading, ready = cpu(lambda: coded(data))
     seconds, grouping = cpu(lambda: Local().group(ready, [KAnonymity(10)]))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -165,7 +149,7 @@ def one(factor: int) -> None:
 
 def optima() -> None:
     """Mean excess over the proven optimum of small tables, by dynamic programming over all subsets of the rows."""
-    data = frame()
+    data = adult()
     rng = np.random.default_rng(0)
     excess: dict[str | int, list[float]] = {"low": [], 3_000: []}
     n, k = 13, 3
@@ -282,7 +266,7 @@ def _mean_loss(data: Table, labels: np.ndarray) -> float:
 
 
 PARTS = {
-    "adult": adult,
+    "adult": normal,
     "effort": effort,
     "promises": promises,
     "scale": scale,

@@ -13,14 +13,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 
-from benchmarks import SHARED, cpu, table
-from benchmarks.peer_tables import QUASI
-from shoal.core.hierarchy.tree import Tree
+from benchmarks import cpu, data, table
 from shoal.core.release import boxes_of
-from shoal.core.schema import Schema
-from shoal.core.table import Table, code
+from shoal.core.table import Table
 from shoal.measures.loss import loss
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.tables.base import TableMethod
@@ -31,7 +27,6 @@ from shoal.tables.microaggregation import Microaggregation
 from shoal.tables.mondrian import Mondrian
 from shoal.tables.topdown import TopDown
 
-ADULT = SHARED / "data/adult"
 KS = (2, 5, 10, 50)
 # GCP % at k = 2, 5, 10, 50, quoted
 PEERS = {
@@ -45,9 +40,7 @@ PEERS = {
 
 def adult(rows: int = 30162) -> Table:
     """The table, coded."""
-    frame = pl.read_csv(ADULT / "adult_arx_30162.csv.gz").head(rows)
-    trees = {name: Tree(file=str(ADULT / f"hierarchies_arx/{name}.csv")) for name in QUASI}
-    return code(frame, Schema.build(quasi=trees))
+    return data.coded(data.adult(rows))
 
 
 def score(coded: Table, method: TableMethod, k: int) -> tuple[float, float, int, int]:
@@ -161,7 +154,7 @@ def peers() -> None:
         name = peer.partition("=")[0]
         script = str(Path(__file__).with_name("peer_tables.py"))
         command = [uv, "run", "-q", "--no-project", "--with", peer, "--with", "setuptools", "python", script]
-        out = subprocess.run([*command, name, str(ADULT), "5", str(share), str(n)], capture_output=True, text=True)
+        out = subprocess.run([*command, name, str(data.ADULT), "5", str(share), str(n)], capture_output=True, text=True)
         coded = adult(n)
         score(coded, ours, 500)
         seconds, gcp, _, _ = score(coded, ours, 5)
@@ -177,7 +170,7 @@ def peers() -> None:
 
 def main() -> None:
     """Print all tables."""
-    if not ADULT.is_dir():
+    if not data.ADULT.is_dir():
         print("the shared data is not beside the repository: nothing to measure")
         return
     all_methods(adult())

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 import shoal
-from benchmarks import SHARED, cpu, table
+from benchmarks import cpu, data, table
 from shoal.core.hierarchy import Hierarchy
 from shoal.core.hierarchy.path import Path as Steps
 from shoal.core.hierarchy.prefix import Prefix
@@ -31,24 +31,16 @@ from shoal.measures.loss import loss
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.tables.mondrian import Mondrian
 
-ADULT = SHARED / "data" / "adult"
 QUOTED = {2: 4.44, 5: 13.6, 10: 21.3, 50: 43.8}  # kaylode basic Mondrian, reference/tables.md 3a
 QUOTED_SECONDS = 0.9
 PYCANON_QUOTED = 68.0  # CPU seconds of all five reports, the same page
 
 
-def adult() -> tuple[pl.DataFrame, Schema]:
-    """The 30,162 rows, all nine columns quasi, with the hierarchies that came with them."""
-    frame = pl.read_csv(ADULT / "adult_arx_30162.csv.gz")
-    trees = {name: Tree(file=str(ADULT / "hierarchies_arx" / f"{name}.csv")) for name in frame.columns}
-    return frame, Schema.build(quasi=trees)
-
-
 def adult_mondrian() -> None:
     """Loss and time of the method, and the time of the whole command."""
-    frame, schema = adult()
+    frame = data.adult()
     rows = []
-    coded, coded_table = cpu(lambda: code(frame, schema), 2)
+    coded, coded_table = cpu(lambda: data.coded(frame), 2)
     Mondrian().group(coded_table, [KAnonymity(500)])  # compiles
     for k, quoted in QUOTED.items():
         seconds, grouping = cpu(lambda k=k: Mondrian().group(coded_table, [KAnonymity(k)]), 2)
@@ -67,11 +59,11 @@ def adult_mondrian() -> None:
 def _command(k: int) -> float | str:
     """CPU seconds of the command with start, import and files; the child's own time."""
     with tempfile.TemporaryDirectory() as folder:
-        quasi = ",".join(adult()[0].columns)
-        words = ["anonymize", str(ADULT / "adult_arx_30162.csv.gz"), "--quasi", quasi, "--k", str(k)]
+        quasi = ",".join(data.adult().columns)
+        words = ["anonymize", str(data.ADULT / "adult_arx_30162.csv.gz"), "--quasi", quasi, "--k", str(k)]
         words += ["--method", "mondrian", "--output", str(Path(folder) / "out.csv")]
         for name in quasi.split(","):
-            words += ["--hierarchy", f"{name}={ADULT / 'hierarchies_arx' / name}.csv"]
+            words += ["--hierarchy", f"{name}={data.HIERARCHIES / name}.csv"]
         before = os.times()
         done = subprocess.run([sys.executable, "-m", "shoal", *words], capture_output=True, check=False)
         after = os.times()
@@ -98,13 +90,13 @@ print(json.dumps(out))
 
 def raw_report() -> None:
     """k, l, t and risk of the raw table, beside pycanon in a process of its own."""
-    frame, _ = adult()
+    frame = data.adult()
     quasi = [c for c in frame.columns if c != "occupation"]
     seconds, found = cpu(lambda: shoal.measure(frame, quasi=quasi, sensitive=["occupation"]), 3)
     ours = found.sensitive["occupation"]
     folder = os.environ.get("SHOAL_BENCH_PYCANON", "")
     peer = subprocess.run(
-        [sys.executable, "-c", REPORT, folder, str(ADULT / "adult_arx_30162.csv.gz")],
+        [sys.executable, "-c", REPORT, folder, str(data.ADULT / "adult_arx_30162.csv.gz")],
         capture_output=True,
         check=False,
         text=True,
@@ -200,7 +192,7 @@ PARTS = {
 
 def main() -> None:
     for name in sys.argv[1:] if __name__ == "__main__" and sys.argv[1:] else PARTS:
-        if name in ("adult", "report") and not ADULT.is_dir():
+        if name in ("adult", "report") and not data.ADULT.is_dir():
             print(f"{name}: the shared data is not beside the repository\n")
             continue
         PARTS[name]()
