@@ -6,7 +6,8 @@ import pytest
 
 from shoal.core.errors import ShoalError
 from shoal.policy.load import parse
-from shoal.runtime.kafka.layout import Right, layout
+from shoal.runtime.kafka.layout import Right, layout, seen_by_role, widened
+from shoal.runtime.kafka.served import definition
 
 POLICY = """
 dataset: patients
@@ -33,3 +34,68 @@ def test_a_retention_nobody_can_read_is_located():
     with pytest.raises(ShoalError, match="duration") as told:
         layout(parse(POLICY % ("", "retention: soon")), 2)
     assert "views.ward.service.retention" in str(told.value)
+
+
+SEEN = """
+dataset: patients
+source: {use: kafka, topic: patients, brokers: nowhere}
+columns:
+  pid: {role: subject}
+  zip: {role: quasi, hierarchy: {use: prefix, length: 5}}
+  ward: {role: quasi, hierarchy: {use: tree, file: wards.csv}}
+  diag: {role: sensitive}
+  address.city: {role: plain}
+  address.street: {role: plain}
+  note: {role: plain}
+views:
+  research:
+    show: [zip, ward, diag, address]
+    masks: {address.street: [{use: blur}, {use: suppress}]}
+    promises: [{use: k-anonymity, k: 3}]
+    method: {use: batches, delay: 50, reuse: 100}
+    service: {key: drop}
+"""
+
+
+@pytest.mark.parametrize(
+    ("was", "is_now", "why"),
+    [
+        ("zip: {role: quasi, hierarchy: {use: prefix, length: 5}}", "zip: {role: plain}", "declared otherwise: zip"),
+        ("length: 5", "length: 7", "declared otherwise: zip"),
+        ("pid: {role: subject}", "pid: {role: plain}", "declared otherwise: pid"),
+        ("  pid: {role: subject}\n", "", "declared otherwise: pid"),
+        ("note:", "address.phone:", "would see address.phone"),
+        ("    masks: {address.street: [{use: blur}, {use: suppress}]}\n", "", "other masks on address.street"),
+        ("[{use: blur}, {use: suppress}]", "{use: blur}", "other masks on address.street"),
+        ("reuse: 100", "reuse: forever", "another method"),
+        ("key: drop", "key: pseudonym", "other keys"),
+        ("k: 3", "k: 2", "a promise is dropped"),
+    ],
+)
+def test_every_way_to_see_more_needs_a_word(tmp_path, was, is_now, why):
+    (tmp_path / "wards.csv").write_text("a;north;*\nb;north;*\n")
+    before, after = parse(SEEN, folder=tmp_path), parse(SEEN.replace(was, is_now), folder=tmp_path)
+    assert SEEN.replace(was, is_now) != SEEN
+    (found,) = widened(seen_by_role(before), seen_by_role(after))
+    assert why in found
+    assert widened(seen_by_role(before), seen_by_role(before)) == []
+
+
+def test_hiding_more_needs_none(tmp_path):
+    (tmp_path / "wards.csv").write_text("a;north;*\nb;north;*\n")
+    before = seen_by_role(parse(SEEN, folder=tmp_path))
+    for was, is_now in [
+        ("zip, ward, diag, address", "zip, ward, diag, address.street"),
+        ("  note: {role: plain}\n", ""),
+    ]:
+        after = parse(SEEN.replace(was, is_now), folder=tmp_path)
+        assert widened(before, seen_by_role(after)) == []
+
+
+def test_another_tree_in_the_same_file_is_another_view(tmp_path):
+    (tmp_path / "wards.csv").write_text("a;north;*\nb;north;*\n")
+    first = parse(SEEN, folder=tmp_path)
+    seen, said = seen_by_role(first), definition(first, "research")
+    (tmp_path / "wards.csv").write_text("a;north;*\nb;south;*\n")
+    assert definition(first, "research") != said  # the worker refuses it until it is applied
+    assert widened(seen, seen_by_role(first)) == ["research: declared otherwise: ward"]

@@ -13,6 +13,8 @@ from shoal.connect.kafka import group_of, source_of
 from shoal.core.errors import PolicyError
 from shoal.core.events import duration
 from shoal.policy.document import Policy, View
+from shoal.policy.views import RoleView
+from shoal.runtime.kafka.served import said
 
 # state is written over and over: small segments, so that what is old goes soon
 COMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(64 << 20), "segment.ms": "3600000"}
@@ -146,17 +148,22 @@ def milliseconds(text: Any, where: str) -> int:
 
 
 def seen_by_role(policy: Policy) -> dict[str, Any]:
-    """What each role may see, in a form two versions of a policy can be compared by."""
-    return {
-        role: {
-            "show": sorted(policy.schema.columns) if view.show == "everything" else sorted(view.show),
-            "masks": {c: [msgspec.to_builtins(m) for m in many] for c, many in sorted(view.masks.items())},
+    """What each role may see, column by column, in a form two versions of a policy can be compared by."""
+    out = {}
+    for role, view in sorted(policy.views.items()):
+        resolved = RoleView.of(policy, role)
+        # a mask or a method sees a column by what is declared of it; in clear it goes through as it came
+        works = bool(view.masks or view.promises)
+        out[role] = {
+            "show": sorted({*resolved.shown, *resolved.masks}),
+            "masks": {c: said(m, resolved.folder) for c, m in sorted(resolved.masks.items())},
+            "columns": {n: said(c) for n, c in policy.schema.columns.items()} if works else {},
             "promises": [msgspec.to_builtins(p) for p in view.promises],
             "method": None if view.method is None else msgspec.to_builtins(view.method),
+            "key": view.service.get("key", "drop"),
             "users": sorted(view.users),
         }
-        for role, view in sorted(policy.views.items())
-    }
+    return out
 
 
 def fingerprint(policy: Policy) -> str:
@@ -178,9 +185,27 @@ def widened(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
         unmasked = sorted(c for c in then["masks"] if c in now["show"] and now["masks"].get(c) != then["masks"][c])
         if unmasked:
             out.append(f"{role}: other masks on {', '.join(unmasked)}")
+        otherwise = _declared_otherwise(then.get("columns"), now)
+        if otherwise:
+            out.append(f"{role}: declared otherwise: {', '.join(otherwise)}")
+        if now["method"] != then["method"] and now["promises"]:
+            out.append(f"{role}: another method, or other parameters of it")
+        if now["key"] not in (then.get("key"), "drop"):
+            out.append(f"{role}: other keys of records")
         if [p for p in then["promises"] if p not in now["promises"]]:
             out.append(f"{role}: a promise is dropped or changed")
         joined = sorted(set(now["users"]) - set(then["users"]))
         if joined:
             out.append(f"{role}: {len(joined)} more users")
     return out
+
+
+def _declared_otherwise(then: Mapping[str, Any] | None, now: Mapping[str, Any]) -> list[str]:
+    """Columns whose declaration changed under a mask or a method; one that is gone, and not seen, is no matter."""
+    if then is None:  # applied by an older version
+        return ["columns"]
+    if not now["columns"]:
+        return []
+    gone = {n for n, c in then.items() if n not in now["columns"] and (n in now["show"] or c["role"] == "subject")}
+    changed = {n for n, c in then.items() if n in now["columns"] and now["columns"][n] != c}
+    return sorted(gone | changed)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from shoal.connect.kafka import KafkaError, client_properties, library, source_of, told
-from shoal.core.errors import PolicyError
+from shoal.core.errors import InputError, PolicyError
 from shoal.policy.document import Policy
 
 TIMEOUT = 30.0
@@ -38,17 +38,38 @@ class Served(msgspec.Struct, frozen=True):
 def definition(policy: Policy, role: str) -> str:
     """A short name of all that decides what a view publishes."""
     view = policy.views[role]
-    said = {
+    folder = Path(policy.path).parent if policy.path else Path()
+    whole = {
         "show": "everything" if view.show == "everything" else sorted(view.show),
-        "masks": {c: [msgspec.to_builtins(m) for m in many] for c, many in sorted(view.masks.items())},
+        "masks": {c: [said(m, folder) for m in many] for c, many in sorted(view.masks.items())},
         "promises": [msgspec.to_builtins(p) for p in view.promises],
         "method": None if view.method is None else msgspec.to_builtins(view.method),
         "hidden": view.hidden,
         "key": view.service.get("key", "drop"),
         "topic": view.service.get("topic"),
-        "columns": {n: msgspec.to_builtins(c) for n, c in policy.schema.columns.items()},
+        "columns": {n: said(c) for n, c in policy.schema.columns.items()},
     }
-    return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()[:16]
+    return hashlib.sha256(msgspec.json.encode(whole, order="sorted")).hexdigest()[:16]
+
+
+def said(value: Any, folder: Path | None = None) -> Any:
+    """What a policy says, as plain values; a tree's file is told by what stands in it, not by its name."""
+    plain = msgspec.to_builtins(value)
+    return _read(plain, folder or Path())
+
+
+def _read(plain: Any, folder: Path) -> Any:
+    if isinstance(plain, list | tuple):
+        return [_read(part, folder) for part in plain]
+    if not isinstance(plain, dict):
+        return plain
+    out = {name: _read(part, folder) for name, part in plain.items()}
+    if out.get("use") == "tree" and out.get("file") is not None:
+        try:
+            out["file"] = hashlib.sha256((folder / out["file"]).read_bytes()).hexdigest()[:16]
+        except OSError as error:
+            raise InputError(f"cannot read the tree ({error.strerror})", where=str(folder / out["file"])) from None
+    return out
 
 
 def first_topic(policy: Policy, role: str) -> str:
