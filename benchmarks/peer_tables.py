@@ -1,4 +1,4 @@
-"""Run anjana or anonypy on a table, in an environment of their own (their pins are not ours); prints JSON.
+"""Run anjana, anonypy or anonypyx on a table, in an environment of their own (their pins are not ours); prints JSON.
 
 uv run --no-project --with anjana==1.2.3 --with pyarrow python benchmarks/peer_tables.py anjana FOLDER K SHARE ROWS
 """
@@ -58,6 +58,24 @@ def run_anonypy(frame: pd.DataFrame, k: int) -> dict:
     return {"seconds": seconds, "groups": len(groups)}
 
 
+def run_anonypyx(frame: pd.DataFrame, k: int) -> dict:
+    """MDAV-generic; its matrix of all distances allows some thousands of rows."""
+    from anonypyx.microaggregation import MDAVGeneric
+
+    frame = frame.copy()
+    for name in QUASI:
+        if name != "age":
+            frame[name] = frame[name].astype("category")
+    start = time.process_time()
+    clusters = MDAVGeneric(frame, QUASI).partition(k)
+    seconds = time.process_time() - start
+    labels = [0] * len(frame)
+    for group, rows in enumerate(clusters):
+        for row in rows:
+            labels[int(row)] = group
+    return {"seconds": seconds, "labels": labels}
+
+
 def main() -> None:
     """Run one peer."""
     peer, folder, k, share, rows = (
@@ -68,7 +86,10 @@ def main() -> None:
         int(sys.argv[5]),
     )
     frame = pd.read_csv(folder / "adult_arx_30162.csv.gz")[QUASI].head(rows or None)
-    result = run_anjana(folder, frame, k, share) if peer == "anjana" else run_anonypy(frame, k)
+    if peer == "anjana":
+        result = run_anjana(folder, frame, k, share)
+    else:
+        result = {"anonypy": run_anonypy, "anonypyx": run_anonypyx}[peer](frame, k)
     print("\n" + json.dumps(result))
 
 

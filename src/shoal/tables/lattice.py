@@ -83,7 +83,8 @@ class Lattice(TableMethod, frozen=True, tag="lattice"):
                 floor += bound[level]
         by_height = np.argsort(height, kind="stable")
         by_floor = np.argsort(floor, kind="stable") if measure == lattice.CELLS else by_height
-        winner, _, _ = lattice.search(nodes, rules, limit, measure, floor, height, by_height, by_floor, stride)
+        winner, _, judged = lattice.search(nodes, rules, limit, measure, floor, height, by_height, by_floor, stride)
+        progress(0.9, f"{judged:,} of {vectors:,} level vectors judged")
         if winner < 0:
             raise PromiseError("no level vector keeps the promises", where="lattice", hint="suppress more, or ask less")
         level = winner // stride % nodes.depth
