@@ -1,20 +1,25 @@
 """Masks and views: JSON records beside a hand-written orjson loop, columns beside hand-written polars expressions,
-microaggregation beside microagg1d. CPU time; compile time apart. ``python -m benchmarks.bench_masks``."""
+microaggregation beside microagg1d; how many records two roles link. CPU time; compile time apart.
+
+``python -m benchmarks.bench_masks [records columns microaggregation masks linking]``: all of them without words.
+"""
 
 from __future__ import annotations
 
 import gc
 import random
+import sys
 from collections.abc import Callable
 
 import numpy as np
 import polars as pl
 
-from benchmarks import cpu, table
+from benchmarks import SHARED, cpu, table
 from shoal.core.schema import Column, Schema
 from shoal.kernels.microaggregation import microaggregate, squared_error
 from shoal.masks import MASKS
 from shoal.masks.base import Context
+from shoal.policy.collusion import Cause, Seen, collusion
 from shoal.policy.columns import ColumnView
 from shoal.policy.records import RecordViews
 from shoal.policy.views import RoleView
@@ -210,11 +215,50 @@ def microaggregation() -> None:
     table("The whole mask (sort, group, mean), k=5", ["", "CPU s"], [["a million values", whole]])
 
 
+def linking() -> None:
+    """What nurse and administration link of real patients by what both are shown (seed 003 says: hardly anything)."""
+    file = SHARED / "data" / "diabetes_130us" / "diabetic_data.csv.gz"
+    if not file.is_file():
+        print("linking: the shared data is not beside the repository\n")
+        return
+    both = ["payer_code", "diag_1", "insulin", "metformin"]
+    shown = {"nurse": [*both, "gender", "age", "race"], "administration": [*both, "encounter_id"]}
+    kinds = {"patient_nbr": "subject", "encounter_id": "identifier", "diag_1": "sensitive"}
+    names = ["patient_nbr", "encounter_id", *both, "gender", "age", "race"]
+    schema = Schema({n: Column(kinds.get(n, "quasi")) for n in names})  # type: ignore[arg-type]
+    whole = pl.read_csv(file, infer_schema=False).select(names)
+    rows = []
+    for size in (1_000, 10_000, 100_000):
+        frame = whole.sample(size, seed=1)
+        views = []
+        for role, clear in shown.items():
+            hidden = [c for c in names if c not in clear]
+            data = frame.with_columns(pl.lit("*").alias(c) for c in hidden)
+            views.append(Seen(role, data, pl.Series(range(size)), clear=frozenset(clear), hidden=frozenset(hidden)))
+        seconds, (pool,) = cpu(lambda views=views, frame=frame: collusion(views, schema, subjects=frame["patient_nbr"]))
+        rows.append([f"{size:,}", pool.linked, f"{100 * pool.share:.1f}", max(pool.causes, key=_alone).column, seconds])
+    head = ["records", "linked exactly", "%", "most by", "CPU s"]
+    table("Diabetes 130-US hospitals, samples: two roles share payer, diagnosis, insulin, metformin", head, rows)
+
+
+def _alone(cause: Cause) -> float:
+    return cause.alone
+
+
+PARTS = {
+    "records": records,
+    "columns": columns,
+    "microaggregation": microaggregation,
+    "masks": each_mask,
+    "linking": linking,
+}
+
+
 def main() -> None:
-    records()
-    columns()
-    microaggregation()
-    each_mask()
+    """The parts named on the command line, or all."""
+    for name, part in PARTS.items():
+        if not sys.argv[1:] or name in sys.argv[1:]:
+            part()
 
 
 if __name__ == "__main__":
