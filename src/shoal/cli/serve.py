@@ -11,6 +11,7 @@ from shoal.cli.terminal import Json, answer, as_json, say
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from shoal.connect.kafka import Source
     from shoal.policy.document import Policy
     from shoal.runtime.kafka.control import Word
     from shoal.runtime.kafka.counters import Counters
@@ -186,9 +187,9 @@ def pause(policy: str) -> None:
     """
     from shoal.runtime.kafka.control import wait_for_rest
 
-    properties, topic, group = _order(policy, "pause")
-    wait_for_rest(properties, group)
-    say(f"the workers of {topic} stand still")
+    source = _order(policy, "pause")
+    wait_for_rest(source.properties, source.group)
+    say(f"the workers of {source.topic} stand still")
 
 
 @app.command
@@ -215,18 +216,15 @@ def reload(policy: str) -> None:
     _order(policy, "reload")
 
 
-def _order(policy: str, word: Word) -> tuple[dict[str, Any], str, str]:
-    from pathlib import Path
-
-    from shoal.connect.kafka import client_properties, group_of, source_of
+def _order(policy: str, word: Word) -> Source:
+    from shoal.connect.kafka import Source
     from shoal.policy.load import load
     from shoal.runtime.kafka.control import send
 
     loaded = load(policy)
-    source = source_of(loaded.source, loaded.path)
-    properties, topic = client_properties(source, Path(policy).parent), str(source["topic"])
-    send(properties, topic, word)
-    return properties, topic, group_of(source)
+    source = Source(loaded.source, loaded.path)
+    send(source.properties, source.topic, word)
+    return source
 
 
 @app.command

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from shoal.core.errors import InputError, PolicyError, UsageError
 
@@ -21,21 +22,48 @@ class KafkaError(InputError):
     name = ""
 
 
-def source_of(source: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    """The Kafka source of a policy, checked."""
-    if source.get("use") != "kafka":
-        raise PolicyError("the source is not kafka", where=where, hint="source: {use: kafka, topic: …, brokers: …}")
-    for key in source:
-        if key not in KEYS:
-            raise PolicyError(f"{key!r} is not known in a kafka source", where=where, hint=f"one of: {', '.join(KEYS)}")
-    if not isinstance(source.get("topic"), str):
-        raise PolicyError("a kafka source needs its topic", where=where)
-    return source
+@dataclass(frozen=True)
+class Source:
+    """The Kafka source of a policy, checked: what it says, and where the policy's file is."""
+
+    said: Mapping[str, Any]
+    path: str
+
+    def __post_init__(self) -> None:
+        if self.said.get("use") != "kafka":
+            hint = "source: {use: kafka, topic: …, brokers: …}"
+            raise PolicyError("the source is not kafka", where=self.path, hint=hint)
+        for key in self.said:
+            if key not in KEYS:
+                hint = f"one of: {', '.join(KEYS)}"
+                raise PolicyError(f"{key!r} is not known in a kafka source", where=self.path, hint=hint)
+        if not isinstance(self.said.get("topic"), str):
+            raise PolicyError("a kafka source needs its topic", where=self.path)
+
+    @property
+    def topic(self) -> str:
+        """The topic all views are made of."""
+        return str(self.said["topic"])
+
+    @property
+    def group(self) -> str:
+        """The consumer group of the workers."""
+        return str(self.said.get("group", f"shoal-{self.topic}"))
+
+    @property
+    def folder(self) -> Path:
+        """Where the files lie that the policy names."""
+        return Path(self.path).parent
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """What the service's clients are made from."""
+        return client_properties(self.said, self.folder, log_level=0)
 
 
-def group_of(source: Mapping[str, Any]) -> str:
-    """The consumer group of the workers of a source."""
-    return str(source.get("group", f"shoal-{source['topic']}"))
+def internal(topic: str, name: Literal["changelog", "dead", "audit", "control"]) -> str:
+    """A topic the service keeps for itself beside the source."""
+    return f"{topic}.shoal.{name}"
 
 
 def client_properties(source: Mapping[str, Any], folder: Path, **more: Any) -> dict[str, Any]:

@@ -47,12 +47,25 @@ class Cluster:
         kind = self._admin.ConfigResource
         nodes = [str(b.id) for b in self._client.list_topics(timeout=10).brokers.values()]
         asked = [self._client.describe_configs([kind(kind.Type.BROKER, n)]) for n in nodes]  # each answers for itself
-        for _, entries in [one for many in asked for one in self._results(many, "asking for broker settings")]:
-            allow = entries.get("allow.everyone.if.no.acl.found")
-            authorizer = entries.get("authorizer.class.name")
-            if (allow is not None and allow.value == "true") or authorizer is None or not authorizer.value:
-                return True
-        return False
+        return any(
+            is_open({name: entry.value for name, entry in entries.items()})
+            for many in asked
+            for _, entries in self._results(many, "asking for broker settings")
+        )
+
+    def holding(self, names: Iterable[str]) -> list[str]:
+        """Which of these topics hold records, or are the source of another policy."""
+        admin, out = self._admin, []
+        for name, count in self.partitions(names).items():
+            places = [self._kafka.TopicPartition(name, p) for p in range(count)]
+            first, last = (
+                self._results(self._client.list_offsets(dict.fromkeys(places, at)), "asking for offsets")
+                for at in (admin.OffsetSpec.earliest(), admin.OffsetSpec.latest())
+            )
+            used = sum(r.offset for _, r in last) > sum(r.offset for _, r in first)
+            if used or self.partitions([f"{name}.shoal.audit"]):
+                out.append(name)
+        return out
 
     def users(self, names: Iterable[str]) -> set[str]:
         """Which of these users can log in."""
@@ -186,3 +199,17 @@ class Cluster:
             if time.monotonic() > end:
                 raise KafkaError(f"the cluster does not show {what} after {WAIT:.0f} s", where="kafka")
             time.sleep(0.1)
+
+
+def is_open(settings: Mapping[str, str | None]) -> bool:
+    """Whether a broker with these settings lets users in where no right says so, or checks no rights at all.
+
+    Brokers tell their authorizer's own settings without a value: one that is set, and not told, may be anything.
+
+    >>> is_open({"authorizer.class.name": "StandardAuthorizer"}), is_open({})
+    (False, True)
+    >>> is_open({"authorizer.class.name": "StandardAuthorizer", "allow.everyone.if.no.acl.found": None})
+    True
+    """
+    allowed = settings.get("allow.everyone.if.no.acl.found", "false")
+    return allowed != "false" or not settings.get("authorizer.class.name")

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from shoal.connect.kafka import KafkaError, library, missing, told, topics_of
+from shoal.connect.kafka import KafkaError, internal, library, missing, told, topics_of
 
 Word = Literal["pause", "resume", "reload"]
 TIMEOUT = 30.0
@@ -30,7 +30,7 @@ class Control:
 
     def __init__(self, properties: Mapping[str, Any], source: str) -> None:
         self._kafka = library()
-        self._topic = topic_of(source)
+        self._topic = internal(source, "control")
         settings = {"group.id": f"shoal-{source}", "enable.auto.commit": False, "auto.offset.reset": "earliest"}
         failed: list[Any] = []
         self._consumer = self._kafka.Consumer(
@@ -81,21 +81,16 @@ class Control:
         return False
 
 
-def topic_of(source: str) -> str:
-    """The control topic of a source."""
-    return f"{source}.shoal.control"
-
-
 def send(properties: Mapping[str, Any], source: str, word: Word) -> None:
     """Give an order to all workers of a source."""
-    kafka = library()
+    kafka, topic = library(), internal(source, "control")
     failed: list[Any] = []
     writer = kafka.Producer({**properties, "acks": "all", "log_level": 0})
     entry = {"do": word, "at": int(time.time()), "by": properties.get("sasl.username")}
     key = b"reload" if word == "reload" else b"state"
-    writer.produce(topic_of(source), msgspec.json.encode(entry), key, 0, on_delivery=lambda e, _: failed.append(e))
+    writer.produce(topic, msgspec.json.encode(entry), key, 0, on_delivery=lambda e, _: failed.append(e))
     if writer.flush(TIMEOUT):
-        raise KafkaError("the broker did not take the order", where=topic_of(source))
+        raise KafkaError("the broker did not take the order", where=topic)
     if failed[0] is not None:
         raise told(failed[0], f"ordering {word}")
 

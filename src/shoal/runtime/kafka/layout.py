@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from shoal.connect.kafka import group_of, source_of
+from shoal.connect.kafka import Source, internal
 from shoal.core.errors import PolicyError
 from shoal.core.events import duration
 from shoal.policy.document import Policy, View
@@ -67,15 +67,16 @@ class Layout:
 
 def layout(policy: Policy, partitions: int, served: Mapping[str, str] | None = None) -> Layout:
     """The layout of a policy whose source has this many partitions; ``served`` names topics of later versions."""
-    described = source_of(policy.source, policy.path)
-    source = described["topic"]
-    internal = tuple(f"{source}.shoal.{name}" for name in ("changelog", "dead", "audit", "control"))
-    topics = {
-        internal[0]: Topic(internal[0], partitions, COMPACTED),
-        internal[1]: Topic(internal[1], partitions),
-        internal[2]: Topic(internal[2], 1, {"retention.ms": "-1"}),
-        internal[3]: Topic(internal[3], 1, COMPACTED),
-    }
+    described = Source(policy.source, policy.path)
+    source = described.topic
+    own = [
+        Topic(internal(source, "changelog"), partitions, COMPACTED),
+        Topic(internal(source, "dead"), partitions),
+        Topic(internal(source, "audit"), 1, {"retention.ms": "-1"}),
+        Topic(internal(source, "control"), 1, COMPACTED),
+    ]
+    topics = {topic.name: topic for topic in own}
+    kept = tuple(topics)
     rights: set[Right] = set()
     users: list[str] = []
     views: dict[str, str] = {}
@@ -100,8 +101,8 @@ def layout(policy: Policy, partitions: int, served: Mapping[str, str] | None = N
         if worker in users:
             raise PolicyError("the worker's user must not be a role's", where="source.worker")
         users.append(worker)
-        rights |= worker_rights(worker, source, group_of(described), tuple(views.values()), internal)
-    return Layout(source, topics, tuple(users), frozenset(rights), views, internal, worker)
+        rights |= worker_rights(worker, source, described.group, tuple(views.values()), kept)
+    return Layout(source, topics, tuple(users), frozenset(rights), views, kept, worker)
 
 
 def view_topic(policy: Policy, view: View, partitions: int, named: str | None = None) -> Topic:

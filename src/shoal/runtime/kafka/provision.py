@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import client_properties, group_of, source_of
+from shoal.connect.kafka import Source, internal
 from shoal.core.errors import PolicyError, PromiseError, UsageError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
@@ -63,9 +63,8 @@ class Provisioner:
 
     def __init__(self, policy: Policy, *, only: str | None = None, codec: Codec | None = None) -> None:
         self.policy, self.codec = policy, codec
-        self.folder = Path(policy.path).parent if policy.path else Path()
-        self.source = source_of(policy.source, policy.path)
-        self.properties = client_properties(self.source, self.folder)
+        self.source = Source(policy.source, policy.path)
+        self.properties = self.source.properties
         self.cluster = Cluster(self.properties)
         if only not in (None, "topics"):
             raise UsageError(f"expected topics, found {only!r}", where="--only")
@@ -74,7 +73,7 @@ class Provisioner:
     def plan(self) -> Plan:
         """What would be done; changes nothing."""
         check(self.policy)
-        topic = self.source["topic"]
+        topic = self.source.topic
         partitions = self.cluster.partitions([topic]).get(topic)
         if partitions is None:
             raise PolicyError(
@@ -93,10 +92,15 @@ class Provisioner:
         steps: list[Callable[[], None]] = []
         switch: list[Callable[[], None]] = []
         self._topics(wanted, changes, steps)
-        refusals: list[str] = []
+        taken = self.cluster.holding(set(wanted.views.values()) - set(former.values()))
+        refusals = [
+            f"the topic {name} holds what no applied view of this policy has written (delete it, if it is left of "
+            "an apply that did not end)"
+            for name in taken
+        ]
         if self.only is None:
             self._users(wanted, changes, steps)
-            refusals = self._rights(wanted, former, changes, steps, switch)
+            refusals += self._rights(wanted, former, changes, steps, switch)
         self._leave(wanted, former, changes, switch)
         wider = widened(before["views"], seen_by_role(self.policy)) if before else []
         return Plan(wanted, tuple(changes), tuple(wider), tuple(refusals), served, new, tuple(steps), tuple(switch))
@@ -114,7 +118,7 @@ class Provisioner:
                 where="serve apply",
                 hint="--allow-wider if that is meant; nothing was changed",
             )
-        topic, group = self.source["topic"], group_of(self.source)
+        topic, group = self.source.topic, self.source.group
         log = Log(self.properties, topic, self.cluster.partitions([topic])[topic], group)
         at_work = bool(plan.new) and bool(log.committed())
         if at_work and keys is None:
@@ -132,16 +136,19 @@ class Provisioner:
 
     def destroy(self) -> list[Change]:
         """Take away the views: rights first, then users, then topics. The source is never touched."""
-        topic = self.source["topic"]
-        served = former_topics(self.last_applied())
+        topic, last = self.source.topic, self.last_applied()
+        served = former_topics(last)
         wanted = layout(self.policy, self.cluster.partitions([topic]).get(topic, 1), served)
-        mine = {r for r in self.cluster.rights() if r.principal in wanted.principals}
+        # whoever was let in last, too, though the policy may have forgotten them since
+        former = {u for v in (last or {"views": {}})["views"].values() for u in v["users"]}
+        now, people = self.cluster.rights(), wanted.principals | {f"User:{u}" for u in former}
+        mine = {r for r in now if r.principal in people} | (now & wanted.rights)
         self.cluster.revoke(mine)
-        self.cluster.delete_users(wanted.users)
+        self.cluster.delete_users({*wanted.users, *former})
         there = sorted(self.cluster.partitions({*wanted.topics, *served.values()}))
         self.cluster.delete_topics(there)
         # what a group has read of the source says nothing about views that are made anew
-        self.cluster.delete_group(group_of(self.source))
+        self.cluster.delete_group(self.source.group)
         return [
             *[Change("revoke", "right", r.principal, f"{r.operation} {r.resource} {r.name}") for r in sorted(mine)],
             *[Change("delete", "topic", name) for name in there],
@@ -149,9 +156,9 @@ class Provisioner:
 
     def last_applied(self) -> dict[str, Any] | None:
         """The newest entry of the audit topic."""
-        if not self.cluster.partitions([f"{self.source['topic']}.shoal.audit"]):
+        if not self.cluster.partitions([internal(self.source.topic, "audit")]):
             return None
-        return Audit(self.properties, self.source["topic"]).newest()
+        return Audit(self.properties, self.source.topic).newest()
 
     def _topics(self, wanted: Layout, changes: list[Change], steps: list[Callable[[], None]]) -> None:
         there = self.cluster.partitions(wanted.topics)
@@ -174,7 +181,7 @@ class Provisioner:
         names = list(wanted.users)
         new = [u for u in names if u not in self.cluster.users(names)]
         if new:
-            passwords = {user: password_of(user, self.folder) for user in new}
+            passwords = {user: password_of(user, self.source.folder) for user in new}
             changes += [Change("create", "user", user) for user in new]
             steps.append(lambda: self.cluster.set_users(passwords))
         before = self.last_applied() or {"views": {}}
@@ -206,8 +213,10 @@ class Provisioner:
         principals = wanted.principals | {f"User:{u}" for v in former["views"].values() for u in v["users"]}
         missing = wanted.rights - now
         extra = {r for r in now if r.principal in principals and r not in wanted.rights}
-        left = {r for r in extra if r.resource == "TOPIC" and r.name in set(served.values()) - set(wanted.topics)}
-        surplus = {r for r in extra if r.resource != "TOPIC" or r.name in wanted.topics}
+        old = {r for r in extra if r.resource == "TOPIC" and r.name in set(served.values()) - set(wanted.topics)}
+        # who stays reads the former version until the new one is filled; who was removed is out at once
+        left = {r for r in old if r.principal in wanted.principals}
+        surplus = {r for r in extra if r.resource != "TOPIC" or r.name in wanted.topics} | (old - left)
         for verb, rights in (("grant", missing), ("revoke", surplus | left)):
             changes += [
                 Change(verb, "right", r.principal, f"{r.operation} {r.resource} {r.name}") for r in sorted(rights)
@@ -225,11 +234,14 @@ class Provisioner:
         paths = paths_of(now - surplus - left, wanted, principals)
         refusals = [f"{r.principal} has a path to {r.name}" for r in sorted(paths)]
         if self.cluster.open_to_everyone():
-            refusals.append("the broker lets everyone in where no right says otherwise")
+            refusals.append(
+                "the broker lets everyone in where no right says otherwise, or does not say that it does not "
+                "(take allow.everyone.if.no.acl.found out of its settings: without it nobody is let in)"
+            )
         return refusals
 
     def _write_down(self, plan: Plan, served: Mapping[str, Served]) -> None:
-        Audit(self.properties, self.source["topic"]).write(
+        Audit(self.properties, self.source.topic).write(
             {
                 "at": int(time.time()),
                 "by": self.properties.get("sasl.username") or getpass.getuser(),

@@ -30,7 +30,9 @@ def paths_of(rights: Set[Right], wanted: Layout, principals: Set[str]) -> set[Ri
     forbidden = [wanted.source, *wanted.internal, *wanted.views.values()]
     for right in rights - wanted.rights:
         concerned = right.principal in principals or right.principal == "User:*"
-        if concerned and any(right.covers("TOPIC", name) for name in forbidden):
+        # whoever may change the cluster gives themselves any right; whoever acts as a broker reads every topic
+        rules = right.resource == "BROKER" and right.operation in ("ALL", "ALTER", "CLUSTER_ACTION")
+        if concerned and (rules or any(right.covers("TOPIC", name) for name in forbidden)):
             out.add(right)
     return out
 

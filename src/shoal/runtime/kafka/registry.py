@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import KafkaError, looked_up, read_properties, source_of
+from shoal.connect.kafka import KafkaError, Source, looked_up, read_properties
 from shoal.core.errors import InputError, PolicyError, UsageError
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.codec import Codec
@@ -26,8 +26,7 @@ FORMATS = ("json", "avro", "protobuf")
 
 def codec_of(policy: Policy, topics: Mapping[str, str] | None = None) -> RegistryCodec | None:
     """The codec a policy's source asks for; none where records are JSON. ``topics`` by role: of later versions."""
-    source = source_of(policy.source, policy.path)
-    chosen = source.get("format", "json")
+    chosen = Source(policy.source, policy.path).said.get("format", "json")
     if chosen not in FORMATS:
         raise PolicyError(f"expected {', '.join(FORMATS)}, found {chosen!r}", where="source.format")
     return None if chosen == "json" else RegistryCodec(policy, topics)
@@ -37,8 +36,8 @@ class RegistryCodec(Codec):
     """Reads source records and writes each role's, in the format of the source."""
 
     def __init__(self, policy: Policy, topics: Mapping[str, str] | None = None) -> None:
-        source = source_of(policy.source, policy.path)
-        folder = Path(policy.path).parent if policy.path else Path()
+        described = Source(policy.source, policy.path)
+        source, folder = described.said, described.folder
         self._serde = _library()
         self._format = source["format"]
         self._topic = source["topic"]

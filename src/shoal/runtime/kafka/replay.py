@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import KafkaError, client_properties, library, source_of, told
+from shoal.connect.kafka import KafkaError, Source, internal, library, told
 from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
@@ -55,11 +54,9 @@ class Replay:
 
     def __init__(self, policy: Policy, keys: KeyRing) -> None:
         self._kafka = library()
-        source = source_of(policy.source, policy.path)
-        folder = Path(policy.path).parent if policy.path else Path()
-        self._properties = client_properties(source, folder, log_level=0)
-        self._topic = str(source["topic"])
-        self._dead = f"{self._topic}.shoal.dead"
+        source = Source(policy.source, policy.path)
+        self._properties, self._topic = source.properties, source.topic
+        self._dead = internal(self._topic, "dead")
         self._codec = codec_of(policy)
         self._policy = policy
         views = [RoleView.of(policy, role) for role in policy.views]

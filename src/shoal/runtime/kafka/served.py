@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import KafkaError, client_properties, library, source_of, told
+from shoal.connect.kafka import KafkaError, Source, internal, library, told
 from shoal.core.errors import InputError, PolicyError
 from shoal.policy.document import Policy
 
@@ -78,25 +78,20 @@ def first_topic(policy: Policy, role: str) -> str:
 
 
 def served_by(policy: Policy, entry: Mapping[str, Any] | None) -> dict[str, Served]:
-    """What the audit topic says about this policy's views; a policy that was changed since is refused."""
+    """What the audit topic says about this policy's views; one that was not applied, or changed since, is refused."""
     known = _served(entry)
-    out: dict[str, Served] = {}
     for role in policy.views:
-        wanted = definition(policy, role)
-        if known and (role not in known or known[role].definition != wanted):
+        if role not in known or known[role].definition != definition(policy, role):
             raise PolicyError(
                 "the view is not what was applied last", where=f"views.{role}", hint="run `shoal serve apply` first"
             )
-        topic = first_topic(policy, role)
-        out[role] = known.get(role) or Served(topic, topic, wanted)
-    return out
+    return {role: known[role] for role in policy.views}
 
 
 def served_now(policy: Policy) -> dict[str, Served]:
     """Where the views of this policy are published, as the cluster says."""
-    source = source_of(policy.source, policy.path)
-    folder = Path(policy.path).parent if policy.path else Path()
-    return served_by(policy, Audit(client_properties(source, folder), str(source["topic"])).newest())
+    source = Source(policy.source, policy.path)
+    return served_by(policy, Audit(source.properties, source.topic).newest())
 
 
 def served_next(policy: Policy, entry: Mapping[str, Any] | None) -> dict[str, Served]:
@@ -129,16 +124,18 @@ class Audit:
 
     def __init__(self, properties: Mapping[str, Any], source: str) -> None:
         self._kafka = library()
-        self._properties, self._source, self._topic = {**properties, "log_level": 0}, source, f"{source}.shoal.audit"
+        self._properties, self._source, self._topic = {**properties, "log_level": 0}, source, internal(source, "audit")
 
     def newest(self) -> dict[str, Any] | None:
         """The newest entry; none if there is no topic yet, or nothing on it."""
         settings = {"group.id": f"shoal-{self._source}", "enable.auto.commit": False}
         reader = self._kafka.Consumer({**self._properties, **settings})
         try:
-            listed = reader.list_topics(self._topic, timeout=TIMEOUT).topics
-            if self._topic not in listed or listed[self._topic].error is not None:
+            listed = reader.list_topics(self._topic, timeout=TIMEOUT).topics.get(self._topic)
+            if listed is None or (listed.error is not None and listed.error.name() == "UNKNOWN_TOPIC_OR_PART"):
                 return None
+            if listed.error is not None:  # that we may not read it does not mean that nothing was applied
+                raise told(listed.error, "reading the audit topic")
             place = self._kafka.TopicPartition(self._topic, 0)
             low, high = reader.get_watermark_offsets(place, timeout=TIMEOUT)
             if high <= low:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from shoal.connect.kafka import KafkaError, client_properties, source_of
+from shoal.connect.kafka import KafkaError, Source
 from shoal.policy.document import Policy
 from shoal.policy.load import load
 from shoal.runtime.kafka.control import Control, Order
@@ -95,6 +95,5 @@ class Service:
 
     @staticmethod
     def _follow(policy: Policy) -> Control:
-        source = source_of(policy.source, policy.path)
-        folder = Path(policy.path).parent if policy.path else Path()
-        return Control(client_properties(source, folder, log_level=0), str(source["topic"]))
+        source = Source(policy.source, policy.path)
+        return Control(source.properties, source.topic)

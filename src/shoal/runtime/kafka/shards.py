@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from shoal.connect.kafka import internal
 from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
@@ -125,7 +126,7 @@ class Restorer:
     ) -> None:
         self._policy, self._keys, self._properties, self._topic = policy, keys, properties, topic
         self._counters, self._say, self._decode = counters, say, decode
-        self._changelog = Changelog(properties, f"{topic}.shoal.changelog")
+        self._changelog = Changelog(properties, internal(topic, "changelog"))
 
     def restore(
         self, partition: int, views: Mapping[str, tuple[str, Disguise]], starts: Mapping[str, int]

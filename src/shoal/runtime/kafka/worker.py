@@ -10,10 +10,9 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from shoal.connect.kafka import client_properties, group_of, library, source_of, told
+from shoal.connect.kafka import Source, internal, library, told
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.codec import Codec
@@ -52,11 +51,10 @@ class Worker:
         upto: Mapping[int, int] | None = None,
     ) -> None:
         self._kafka = library()
-        source = source_of(policy.source, policy.path)
-        folder = Path(policy.path).parent if policy.path else Path()
-        self._properties = client_properties(source, folder, log_level=0)
-        self._topic = str(source["topic"])
-        self._group = group or group_of(source)
+        source = Source(policy.source, policy.path)
+        self._properties, self._topic = source.properties, source.topic
+        self._changelog, self._dead = internal(self._topic, "changelog"), internal(self._topic, "dead")
+        self._group = group or source.group
         self._commit_every, self._batch, self._protocol = commit_every, batch, protocol
         self._policy, self._keys, self._codec, self._say = policy, keys, codec, say
         self._served, self._upto = served, upto
@@ -75,7 +73,7 @@ class Worker:
         self._views = dict(served)
         self._masking = Masking(self._policy, self._keys, self._views, self._codec)
         topics = [one.topic for one in self._views.values()]
-        self._masking.open(self._topic, self._out.partitions([*topics, f"{self._topic}.shoal.changelog"]))
+        self._masking.open(self._topic, self._out.partitions([*topics, self._changelog]))
         decode = self._codec.decode if self._codec else None
         self._restorer = Restorer(
             self._policy, self._keys, self._properties, self._topic, self.counters, self._say, decode
@@ -180,7 +178,7 @@ class Worker:
             for role, served in self._views.items():
                 self._out.write_all(served.topic, self._masking.mixed(role, commit))
             for record, letter in self._masking.letters(self._topic):
-                self._out.write(f"{self._topic}.shoal.dead", letter, None, record.partition, record.timestamp)
+                self._out.write(self._dead, letter, None, record.partition, record.timestamp)
             self._keep(shards, whole=whole, ticks=ticks or [])
         self._lost = False
         self._count(time.monotonic() - began)
@@ -188,18 +186,17 @@ class Worker:
 
     def _keep(self, shards: list[Shard], *, whole: bool, ticks: list[tuple[int, bytes, bytes]]) -> None:
         """State into the changelog: snapshots that are due, then ticks and positions."""
-        changelog = f"{self._topic}.shoal.changelog"
         for shard in shards:
             if whole or shard.wants_snapshot():
                 pieces = shard.snapshot()
-                shard.since = self._out.keep(changelog, shard.partition, pieces)
+                shard.since = self._out.keep(self._changelog, shard.partition, pieces)
                 self.counters.snapshots += 1
                 self.counters.state_bytes[shard.role] = sum(len(value or b"") for _, value in pieces)
         for partition, key, value in ticks:
-            self._out.write(changelog, value, key, partition)
+            self._out.write(self._changelog, value, key, partition)
         for shard in shards:
             key, value = shard.position()
-            self._out.write(changelog, value, key, shard.partition)
+            self._out.write(self._changelog, value, key, shard.partition)
 
     def _count(self, seconds: float) -> None:
         for role, pending in self._masking.pending.items():
