@@ -39,15 +39,24 @@ PANELS = {
                 for q in (0.5, 0.99)
             ],
         ),
-        ("State", "bytes", [("sum by (view) (shoal_state_bytes)", "{{view}}")]),
+    ],
+    "State": [
         (
-            "Restore",
-            "s",
+            "Workers ready",
+            "short",
+            [("sum(shoal_ready)", "ready"), ("count(shoal_ready)", "workers")],
+        ),
+        ("Size of the newest snapshot", "bytes", [("sum by (view) (shoal_state_bytes)", "{{view}}")]),
+        (
+            "Snapshots, new beginnings, records replayed",
+            "short",
             [
-                ("max(shoal_restore_seconds)", "last restore"),
+                ("sum(increase(shoal_snapshots_total[5m]))", "snapshots"),
                 ("sum(increase(shoal_views_begun_anew_total[5m]))", "views begun without state"),
+                ("sum(increase(shoal_records_replayed_total[5m]))", "records replayed"),
             ],
         ),
+        ("Restore", "s", [("max(shoal_restore_seconds)", "last restore")]),
     ],
 }
 
