@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import (
     AclBinding,
+    AclBindingFilter,
     AclOperation,
     AclPermissionType,
     AdminClient,
@@ -186,6 +187,40 @@ def test_a_role_with_a_path_to_the_source_is_refused(cluster, setting):
     with pytest.raises(PromiseError, match="has a path to"):
         service.apply(service.plan())
     assert not service.cluster.partitions([f"{topic}.nurse"])
+
+
+def test_everyone_who_may_change_the_cluster_is_a_path(cluster, setting):
+    topic, _, _, provisioner = setting
+    admin = AdminClient(cluster.login())
+    cluster_right = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL, "User:*", "*")
+    right = AclBinding(*cluster_right, AclOperation.ALTER, AclPermissionType.ALLOW)
+    admin.create_acls([right])[right].result(20)
+    try:
+        service = provisioner()
+        service.cluster._until(lambda: any(r.principal == "User:*" for r in service.cluster.rights()), "the right")
+        with pytest.raises(PromiseError, match="has a path to kafka-cluster"):
+            service.apply(service.plan())
+        assert not service.cluster.partitions([f"{topic}.nurse"])
+    finally:
+        wanted = AclBindingFilter(*cluster_right, AclOperation.ALTER, AclPermissionType.ALLOW)
+        admin.delete_acls([wanted])[wanted].result(20)
+        service.cluster._until(lambda: all(r.principal != "User:*" for r in service.cluster.rights()), "it")
+
+
+def test_a_topic_of_someone_else_is_no_view(cluster, setting):
+    """A view called like another policy's source would let its users read that source."""
+    topic, _, _, provisioner = setting
+    admin = AdminClient(cluster.login())
+    admin.create_topics([NewTopic(f"{topic}.nurse", 1, 1)])[f"{topic}.nurse"].result(30)
+    service = provisioner()
+    service.cluster._until(lambda: bool(service.cluster.partitions([f"{topic}.nurse"])), "the topic")
+    assert service.plan().refusals == ()  # an empty one may be what an apply left that did not end
+    writer = Producer(cluster.login())
+    writer.produce(f"{topic}.nurse", b"secret")
+    writer.flush(20)
+    with pytest.raises(PromiseError, match="no applied view"):
+        service.apply(service.plan())
+    assert not {r for r in service.cluster.rights() if r.name == f"{topic}.nurse"}
 
 
 def test_wrong_credentials_missing_topic_and_password_are_told(cluster, setting, tmp_path, monkeypatch):
