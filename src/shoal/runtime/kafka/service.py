@@ -15,7 +15,7 @@ from shoal.policy.load import load
 from shoal.runtime.kafka.control import Control, Order
 from shoal.runtime.kafka.worker import Worker
 
-FIRST, LONGEST = 0.5, 30.0  # seconds before a new start
+FIRST, LONGEST = 1.0, 30.0  # seconds before a new start
 WELL = 60.0  # seconds of work after which an earlier loss is forgotten
 HOPELESS = {
     "_AUTHENTICATION",
@@ -49,7 +49,7 @@ class Service:
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> None:
         """Serve until ``stop`` says so. Raises only what a new start cannot mend."""
-        pause = FIRST
+        pause = 0.0
         while not stop():
             began = time.monotonic()
             try:
@@ -57,9 +57,10 @@ class Service:
             except KafkaError as error:
                 if error.name in HOPELESS:
                     raise
-                pause = FIRST if time.monotonic() - began > WELL else min(LONGEST, pause * 2)
+                worked = time.monotonic() - began > WELL
+                pause = FIRST if worked or not pause else min(LONGEST, pause * 2)
                 hint = f" ({error.hint})" if error.hint else ""
-                self._say(f"{error.message}{hint}; a new start in {pause:.0f} s")
+                self._say(f"{error.message}{hint}; a new start in {pause:g} s")
                 self._rest(pause, stop)
         if self._control is not None:
             self._control.close()
