@@ -13,9 +13,10 @@ import numpy as np
 import polars as pl
 
 from shoal import __version__
-from shoal.connect.files import read
+from shoal.connect.files import read, read_released
 from shoal.core.errors import PromiseError, UsageError
 from shoal.core.frames import from_any
+from shoal.core.groups import Finding
 from shoal.core.hierarchy import HIERARCHIES, Hierarchy
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.keys import KeyRing
@@ -25,6 +26,7 @@ from shoal.core.table import Table, by_value, code, hierarchy_for, require
 from shoal.measures.attack import Attack, join, members
 from shoal.measures.loss import loss
 from shoal.measures.utility import utility
+from shoal.policy.document import Policy, View
 from shoal.policy.load import load
 from shoal.policy.table_view import table_view
 from shoal.promises import Promise
@@ -336,17 +338,37 @@ def anonymize_view(
 def verify_view(
     released: str, policy: str, view: str | None = None, *, original: str | None = None, separator: str | None = None
 ) -> Verdict:
-    """Judge a released file against what a view of a policy promises; z-anonymity needs the ``original`` events."""
+    """Judge a released file against what a view of a policy promises; z-anonymity needs the ``original`` events.
+
+    A column the role does not see breaks the release, too, whatever its groups.
+    """
     loaded = load(policy)
     chosen = loaded.view(view)
-    frame = read(released, separator=separator)
     quasi = [n for n in loaded.schema.quasi if chosen.shows(n)]
+    frame = read_released(released, quasi, separator=separator)
     if original is not None and any(isinstance(p, ZAnonymity) for p in chosen.promises):
         events = read(original, separator=separator, types=loaded.types())
-        return verify_stream(frame, events, schema=loaded.schema, quasi=quasi, promises=chosen.promises)
-    subject = loaded.schema.subject
-    shown = subject if subject is not None and chosen.shows(subject) and subject in frame.columns else None
-    return verify(frame, quasi=quasi, promises=chosen.promises, subject=shown, schema=loaded.schema)
+        found = verify_stream(frame, events, schema=loaded.schema, quasi=quasi, promises=chosen.promises)
+    else:
+        subject = loaded.schema.subject
+        shown = subject if subject is not None and chosen.shows(subject) and subject in frame.columns else None
+        found = verify(frame, quasi=quasi, promises=chosen.promises, subject=shown, schema=loaded.schema)
+    foreign = _foreign(frame, loaded, chosen)
+    return msgspec.structs.replace(found, findings=(*found.findings, *foreign))
+
+
+def _foreign(frame: pl.DataFrame, policy: Policy, view: View) -> list[Finding]:
+    """A finding if columns show something that the role must not see: hidden ones in clear, or undeclared ones."""
+    seen = {step.split("[")[0] for n in policy.schema.columns if view.shows(n) for step in (n, n.split(".")[0])}
+    shown = [c for c in frame.columns if c not in seen and not _is_hidden(frame[c])]
+    if not shown:
+        return []
+    note = f"{', '.join(shown[:5])}{', …' if len(shown) > 5 else ''}"
+    return [Finding(f"only what {view.name} sees", False, 0, len(shown), frame.width, len(shown), "columns", note)]
+
+
+def _is_hidden(cells: pl.Series) -> bool:
+    return not cells.len() or cells.is_null().all() or (cells.dtype == pl.String and set(cells.unique()) <= {"*", None})
 
 
 def verify_stream(

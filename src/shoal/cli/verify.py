@@ -105,7 +105,7 @@ def verify(
     else:
         if not quasi:
             raise UsageError("no quasi columns", where="--quasi", hint="name them, or give a --policy")
-        frame = files.read(released, separator=separator)
+        frame = files.read_released(released, names(quasi), separator=separator)
         if z is not None:
             verdict = _stream(frame, original, names(quasi), hierarchy, subject, time, unit, z, window, separator)
         else:
