@@ -31,9 +31,9 @@ from shoal.measures.loss import loss
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.tables.mondrian import Mondrian
 
-QUOTED = {2: 4.44, 5: 13.6, 10: 21.3, 50: 43.8}  # kaylode basic Mondrian, reference/tables.md 3a
+QUOTED = {2: 4.44, 5: 13.6, 10: 21.3, 50: 43.8}  # GCP % of kaylode basic Mondrian, quoted
 QUOTED_SECONDS = 0.9
-PYCANON_QUOTED = 68.0  # CPU seconds of all five reports, the same page
+PYCANON_QUOTED = 68.0  # CPU seconds of all reports of pycanon 1.3.5, delta-disclosure among them, quoted
 
 
 def adult_mondrian() -> None:

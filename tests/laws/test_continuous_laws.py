@@ -175,7 +175,7 @@ def test_what_cannot_grow_is_refused():
 
 
 def test_the_fuzz_in_which_the_original_breaks_k():
-    """tables.md, section 1: 2 of 30 tables of the original violated k at some release."""
+    """The original (gar-r/k-anon 1.2.6) violated k at some release of 2 of 30 such tables."""
     declared = Schema.build(quasi={f"c{j}": Suppress() for j in range(4)})
     for seed in range(30):
         random = np.random.default_rng(seed)

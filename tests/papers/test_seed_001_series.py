@@ -60,7 +60,8 @@ def test_random_walks_lose_as_much_pattern_as_in_figure_6b(p, total):
     assert release.loss.pattern_total == pytest.approx(total, rel=0.05)
 
 
-# "Re-measured with correct metrics", prototype column: k, p, value loss, pattern loss (811 x 51, 6 letters, level 5)
+# what a prototype of KAPRA reached, scored with correct measures: k, p, value loss, pattern loss (811 x 51, 6 letters,
+# level 5)
 PROTOTYPE = [
     (16, 2, 14.17, 0.099),
     (16, 4, 16.09, 0.153),
