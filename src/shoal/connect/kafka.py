@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from shoal.core.errors import InputError, PolicyError, UsageError
 
+TIMEOUT = 30.0  # seconds a broker may take to answer
 KEYS = ("use", "topic", "brokers", "properties", "format", "registry", "descriptor", "message", "group", "worker")
 
 
@@ -142,6 +143,28 @@ def told(error: Any, doing: str) -> KafkaError:
     made = KafkaError(f"{doing}: {name}", where="kafka", hint=hints.get(name))
     made.name = name
     return made
+
+
+def kind_of(message: Any, doing: str) -> Literal["record", "end", "hiccup"]:
+    """A record, the end of its partition, or an error the client mends by itself; any other is raised."""
+    error = message.error()
+    if error is None:
+        return "record"
+    if error.name() == "_PARTITION_EOF":
+        return "end"
+    if error.fatal() or not error.retriable():
+        raise told(error, doing)
+    return "hiccup"
+
+
+def produce(producer: Any, *record: Any, **more: Any) -> None:
+    """Hand one record to a producer; a slow broker slows us."""
+    while True:
+        try:
+            producer.produce(*record, **more)
+            return
+        except BufferError:
+            producer.poll(0.1)
 
 
 def topics_of(client: Any, failed: list[Any], doing: str, timeout: float = 15.0) -> Any:

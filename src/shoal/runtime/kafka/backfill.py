@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import library, told
+from shoal.connect.kafka import TIMEOUT, library, told
 from shoal.core.errors import PolicyError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy, View
@@ -18,8 +18,6 @@ from shoal.runtime.kafka.codec import Codec
 from shoal.runtime.kafka.control import Control, send, wait_for_rest
 from shoal.runtime.kafka.served import Served
 from shoal.runtime.kafka.worker import Worker
-
-TIMEOUT = 30.0
 
 
 class Log:

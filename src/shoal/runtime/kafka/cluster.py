@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from shoal.connect.kafka import KafkaError, library, told
+from shoal.connect.kafka import KafkaError, library, told, topics_of
 from shoal.runtime.kafka.layout import Right, Topic
 
 WAIT = 30.0  # seconds until the cluster must show what was written
@@ -26,12 +26,7 @@ class Cluster:
 
     def partitions(self, names: Iterable[str]) -> dict[str, int]:
         """The partitions of those topics that exist."""
-        try:
-            listed = self._client.list_topics(timeout=10).topics
-        except self._kafka.KafkaException as error:
-            self._client.poll(1.0)  # hands over what the client was told, a refused login among it
-            wrong = next((e for e in self._failed if e.name() == "_AUTHENTICATION"), error.args[0])
-            raise told(wrong, "asking for topics") from None
+        listed = topics_of(self._client, self._failed, "asking for topics")
         return {name: len(listed[name].partitions) for name in names if name in listed and listed[name].error is None}
 
     def configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:

@@ -16,11 +16,10 @@ from typing import Any
 import polars as pl
 
 from shoal.connect.files import replacing
-from shoal.connect.kafka import KafkaError, library, told
+from shoal.connect.kafka import TIMEOUT, KafkaError, kind_of, library, told
 from shoal.core.errors import InputError
 
 NAME = re.compile(r"^p(\d+)-(\d{12,})-(\d{12,})\.parquet$")
-TIMEOUT = 30.0
 
 
 class Collector:
@@ -34,10 +33,9 @@ class Collector:
         *,
         group: str = "shoal-connect",
         rows: int = 100_000,
-        schema: Mapping[str, Any] | None = None,
     ) -> None:
         self._kafka = library()
-        self._topic, self._folder, self._rows, self._schema = topic, folder, rows, schema
+        self._topic, self._folder, self._rows = topic, folder, rows
         self._consumer = self._kafka.Consumer(
             {
                 "log_level": 0,
@@ -106,14 +104,11 @@ class Collector:
 
     def _take(self, messages: list[Any]) -> None:
         for message in messages:
-            error, partition = message.error(), message.partition()
-            if error is not None:
-                if error.name() == "_PARTITION_EOF":
-                    self._ended.add(partition)
-                    continue
-                if error.retriable():
-                    continue
-                raise told(error, f"reading {self._topic}")
+            kind, partition = kind_of(message, f"reading {self._topic}"), message.partition()
+            if kind == "end":
+                self._ended.add(partition)
+            if kind != "record":
+                continue
             self._ended.discard(partition)
             if partition not in self._held:
                 self._held[partition], self._first[partition] = [], self._next[partition]
@@ -131,10 +126,8 @@ class Collector:
     def _frame(self, held: list[bytes]) -> pl.DataFrame:
         text = io.BytesIO(b"\n".join(held))
         if not held:
-            return pl.DataFrame(schema=self._schema or {})
+            return pl.DataFrame()
         try:
-            if self._schema is not None:
-                return pl.read_ndjson(text, schema=dict(self._schema))
             return pl.read_ndjson(text, infer_schema_length=None)
         except pl.exceptions.PolarsError:
             raise KafkaError("the records are not JSON of the expected types", where=self._topic) from None

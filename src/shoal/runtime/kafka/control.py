@@ -11,10 +11,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from shoal.connect.kafka import KafkaError, internal, library, missing, told, topics_of
+from shoal.connect.kafka import TIMEOUT, KafkaError, internal, kind_of, library, missing, told, topics_of
 
 Word = Literal["pause", "resume", "reload"]
-TIMEOUT = 30.0
 LOOK = 0.5  # seconds between two looks at the topic
 
 
@@ -65,13 +64,9 @@ class Control:
 
     def _hear(self, message: Any) -> bool:
         """Take one message; whether it was the end."""
-        error = message.error()
-        if error is not None:
-            if error.name() == "_PARTITION_EOF":
-                return True
-            if error.fatal() or not error.retriable():
-                raise told(error, "reading orders")
-            return False
+        kind = kind_of(message, "reading orders")
+        if kind != "record":
+            return kind == "end"
         word = msgspec.json.decode(message.value(), type=dict[str, Any]).get("do")
         if word in ("pause", "resume"):
             self.order = msgspec.structs.replace(self.order, paused=word == "pause")

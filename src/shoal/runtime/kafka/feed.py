@@ -8,18 +8,15 @@ continues where its last commit stands and neither loses nor repeats a record. T
 from __future__ import annotations
 
 import hashlib
-import itertools
 import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from shoal.connect.kafka import KafkaError, library, told
+from shoal.connect.kafka import TIMEOUT, KafkaError, library, produce, told
 from shoal.connect.rows import files_of, head_of, records
 from shoal.core.errors import InputError
 from shoal.core.schema import Type
-
-TIMEOUT = 30.0
 
 
 class Feeder:
@@ -37,7 +34,7 @@ class Feeder:
         files = files_of(path)
         name = f"shoal-connect-{self._topic}-{uuid.uuid4().hex}"
         producer = self._kafka.Producer(
-            {**self._properties, "transactional.id": name, "transaction.timeout.ms": 60_000, "linger.ms": 5}
+            {**self._properties, "transactional.id": name, "transaction.timeout.ms": 20_000, "linger.ms": 5}
         )
         try:
             producer.init_transactions(TIMEOUT)
@@ -75,20 +72,16 @@ class Feeder:
             consumer.close()
 
     def _send(self, producer: Any, batch: list[bytes]) -> None:
-        for record, turn in zip(batch, itertools.count(), strict=False):
-            while True:
-                try:
-                    producer.produce(self._topic, record)
-                    break
-                except BufferError:
-                    producer.poll(0.1)
+        for turn, record in enumerate(batch):
+            produce(producer, self._topic, record)
             if turn % 1000 == 0:
                 producer.poll(0)
 
     def _stored(self, consumer: Any, file: Path) -> int:
         try:
             known = self._kafka.TopicPartition(self._topic, 0)
-            (found,) = consumer.committed([known], timeout=TIMEOUT)
+            # one that was killed leaves a transaction open until the broker gives it up
+            (found,) = consumer.committed([known], timeout=2 * TIMEOUT)
         except self._kafka.KafkaException as error:
             raise told(error.args[0], f"asking for the position in {file.name}") from None
         if found.error is not None:

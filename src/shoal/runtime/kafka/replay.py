@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import KafkaError, Source, internal, library, told
+from shoal.connect.kafka import TIMEOUT, KafkaError, Source, internal, kind_of, library, told
 from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
@@ -23,8 +23,6 @@ from shoal.policy.records import RecordViews
 from shoal.policy.views import RoleView
 from shoal.runtime.kafka.registry import codec_of
 from shoal.runtime.kafka.served import served_now
-
-TIMEOUT = 30.0
 
 
 class Pointer(msgspec.Struct, frozen=True):
@@ -111,14 +109,12 @@ class Replay:
         ended: set[int] = set()
         while len(ended) < len(known):
             for message in consumer.consume(1_000, 0.5):
-                error = message.error()
-                if error is None:
+                kind = kind_of(message, f"reading {self._dead}")
+                if kind == "record":
                     found.append(self._pointer(message))
                     positions[message.partition()] = message.offset() + 1
-                elif error.name() == "_PARTITION_EOF":
+                elif kind == "end":
                     ended.add(message.partition())
-                elif not error.retriable():
-                    raise told(error, f"reading {self._dead}")
         return found, positions
 
     def _pointer(self, message: Any) -> Pointer:
@@ -140,12 +136,9 @@ class Replay:
         source.assign([place])
         for _ in range(int(TIMEOUT / 0.5)):
             message = source.poll(0.5)
-            if message is None:
-                continue
-            if message.error() is None:
-                return message if message.offset() == pointer.offset else None
-            if message.error().name() == "_PARTITION_EOF":
-                return None
+            kind = "hiccup" if message is None else kind_of(message, f"reading {self._topic}")
+            if kind != "hiccup":
+                return message if kind == "record" and message.offset() == pointer.offset else None
         raise KafkaError("the source does not answer", where=self._topic)
 
     def _fits(self, value: bytes | None) -> bool:

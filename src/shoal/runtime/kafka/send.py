@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from shoal.connect.kafka import KafkaError, library, told
+from shoal.connect.kafka import KafkaError, library, missing, produce, told, topics_of
 
 WAIT = 60.0
 
@@ -29,16 +29,17 @@ class TopicWriter:
         self._failed: list[Any] = []
         settings = {"linger.ms": 5, "enable.idempotence": True, "log_level": 0, **properties}
         self._producer = self._kafka.Producer({**settings, "error_cb": self._failed.append})
-        found = self._listed()
+        found = topics_of(self._producer, self._failed, "asking for topics")
         if topic not in found or found[topic].error is not None:
-            raise KafkaError(f"the topic {topic!r} is not there", where="kafka", hint="create it first: it is yours")
+            raise missing(topic, hint="create it first: it is yours")
         self.sent = 0
 
     def send(self, records: Iterable[bytes], keys: Iterable[bytes] | None = None) -> None:
         """Records with their keys; raises for records that the broker refused."""
         named = iter(keys) if keys is not None else None
         for record in records:
-            self._one(record, None if named is None else next(named))
+            key = None if named is None else next(named)
+            produce(self._producer, self._topic, record, key, on_delivery=self._delivered)
             self.sent += 1
         self._producer.poll(0)
         self._raise()
@@ -49,14 +50,6 @@ class TopicWriter:
             raise KafkaError("the broker did not take all records in time", where=self._topic)
         self._raise()
 
-    def _one(self, record: bytes, key: bytes | None) -> None:
-        while True:
-            try:
-                self._producer.produce(self._topic, record, key, on_delivery=self._delivered)
-                return
-            except BufferError:
-                self._producer.poll(0.1)
-
     def _delivered(self, error: Any, _: Any) -> None:
         if error is not None:
             self._failed.append(error)
@@ -66,14 +59,3 @@ class TopicWriter:
         bad = [e for e in self._failed if e.name() not in ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE")]
         if bad:
             raise told(bad[0], "sending records")
-
-    def _listed(self) -> Any:
-        for attempt in range(5):
-            try:
-                return self._producer.list_topics(timeout=3).topics
-            except self._kafka.KafkaException as error:
-                self._producer.poll(0.2)  # hands over what the client was told, a refused login among it
-                refused = next((e for e in self._failed if e.name() == "_AUTHENTICATION"), None)
-                if refused is not None or attempt == 4:
-                    raise told(refused or error.args[0], "asking for topics") from None
-        raise AssertionError  # the last attempt has raised

@@ -14,11 +14,9 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import KafkaError, Source, internal, library, told
+from shoal.connect.kafka import TIMEOUT, KafkaError, Source, internal, library, told
 from shoal.core.errors import InputError, PolicyError
 from shoal.policy.document import Policy
-
-TIMEOUT = 30.0
 
 
 class Served(msgspec.Struct, frozen=True):

@@ -21,14 +21,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from shoal.connect.kafka import KafkaError, library, told
+from shoal.connect.kafka import TIMEOUT, KafkaError, kind_of, library, told
 from shoal.core.errors import InputError
 from shoal.core.keys import DEFAULT, KeyRing
 
 VERSION = 1
 PIECE = 500_000  # bytes; brokers and clients take a million at most unless told otherwise
 TAIL = 64  # changelog records read first: the newest position is nearly always among them
-TIMEOUT = 30.0
 
 
 class Tick(msgspec.Struct, frozen=True, array_like=True):
@@ -212,16 +211,14 @@ class Reader:
         while end is None or start < end:
             # it comes back when it has so many, or then: the end of a partition does not call it back
             for message in self._consumer.consume(5_000, 0.05):
-                error = message.error()
-                if error is None:
+                kind = kind_of(message, f"reading {self._place[0]}")
+                if kind == "record":
                     if end is not None and message.offset() >= end:
                         return
                     start = message.offset() + 1
                     patience = time.monotonic() + 4 * TIMEOUT
                     yield message
-                elif error.name() == "_PARTITION_EOF":
+                elif kind == "end":
                     return
-                elif error.fatal() or not error.retriable():
-                    raise told(error, f"reading {self._place[0]}")
             if time.monotonic() > patience:
                 raise KafkaError("the broker gives no records", where=self._place[0])

@@ -7,10 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from shoal.connect.kafka import KafkaError, library, missing, told, topics_of
+from shoal.connect.kafka import TIMEOUT, KafkaError, library, missing, produce, told, topics_of
 from shoal.runtime.kafka.output import Outgoing
-
-TIMEOUT = 30.0
 
 
 class LostError(KafkaError):
@@ -73,19 +71,14 @@ class Transactions:
         self, topic: str, value: bytes | None, key: bytes | None, partition: int, timestamp: int = 0, **more: Any
     ) -> None:
         """One record into the open transaction; a slow broker is waited for."""
-        while True:
-            try:
-                self._producer.produce(topic, value, key, partition, timestamp=timestamp, **more)
-                return
-            except BufferError:
-                self._producer.poll(0.1)
+        produce(self._producer, topic, value, key, partition, timestamp=timestamp, **more)
 
     def write_all(self, topic: str, records: Iterable[Outgoing]) -> None:
         """:meth:`write` for many."""
-        produce = self._producer.produce
+        hand_over = self._producer.produce
         for one in records:
             try:
-                produce(topic, one.value, one.key, one.partition, timestamp=one.timestamp)
+                hand_over(topic, one.value, one.key, one.partition, timestamp=one.timestamp)
             except BufferError:
                 self.write(topic, one.value, one.key, one.partition, one.timestamp)
 

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from shoal.connect.kafka import library, told
+from shoal.connect.kafka import TIMEOUT, kind_of, library, told
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import InputError, PolicyError
 from shoal.core.groups import Finding
@@ -28,7 +28,6 @@ from shoal.promises.z_anonymity import ZAnonymity
 from shoal.runtime.kafka.served import first_topic
 
 Judge = Callable[[pl.DataFrame], tuple[Finding, ...]]
-TIMEOUT = 30.0
 QUIET = 1.5  # seconds without a record before a broken promise is believed
 
 
@@ -140,12 +139,10 @@ class Watch:
     def _take(self, messages: list[Any], write: Callable[[bytes], object] | None) -> int:
         now, taken = time.time() * 1000, 0
         for message in messages:
-            error, partition = message.error(), message.partition()
-            if error is not None:
-                if error.name() == "_PARTITION_EOF":
-                    self._ended.add(partition)
-                elif not error.retriable():
-                    raise told(error, f"reading {self._topic}")
+            kind, partition = kind_of(message, f"reading {self._topic}"), message.partition()
+            if kind == "end":
+                self._ended.add(partition)
+            if kind != "record":
                 continue
             self._ended.discard(partition)
             taken += 1

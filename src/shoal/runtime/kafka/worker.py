@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shoal.connect.kafka import Source, internal, library, told
+from shoal.connect.kafka import TIMEOUT, Source, internal, kind_of, library
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.codec import Codec
@@ -23,7 +23,6 @@ from shoal.runtime.kafka.served import Audit, Served, served_by
 from shoal.runtime.kafka.shards import Restorer, Shard, record_of
 from shoal.runtime.kafka.transactions import LostError, Transactions, lost
 
-TIMEOUT = 30.0
 SILENT = 10.0  # seconds without a record before we look whether the source is still there
 MOST = 20_000  # records of a view held for one commit
 
@@ -115,8 +114,9 @@ class Worker:
             if self._lost:
                 raise LostError("the partitions were taken away", where="kafka")
             other = [m for m in messages if m.error() is not None]
-            self._take([m for m in messages if self._usable(m)] if other else messages)
-            self._see_ends(other)
+            ends = [m.partition() for m in other if kind_of(m, "reading the source") == "end"]
+            self._take([m for m in messages if m.error() is None] if other else messages)
+            self._see(ends)
             if messages:
                 heard = time.monotonic()
             elif time.monotonic() - heard > SILENT:
@@ -129,19 +129,11 @@ class Worker:
                 if self.counters.commits % 20 == 0:
                     gc.collect()
 
-    def _usable(self, message: Any) -> bool:
-        error = message.error()
-        if error is not None and error.name() != "_PARTITION_EOF" and (error.fatal() or not error.retriable()):
-            raise told(error, "reading the source")
-        return error is None
-
-    def _see_ends(self, messages: list[Any]) -> None:
-        """After the records that came with it: which partitions have nothing more to read."""
-        for message in messages:
-            if message.error() is not None and message.error().name() == "_PARTITION_EOF":
-                self._done.add(message.partition())
-                for shard in self._shards.get(message.partition(), []):
-                    shard.reach_end()
+    def _see(self, ends: list[int]) -> None:
+        """After the records that came with it: these partitions have nothing more to read."""
+        self._done |= set(ends)
+        for shard in (shard for partition in ends for shard in self._shards.get(partition, [])):
+            shard.reach_end()
 
     def _take(self, messages: list[Any]) -> None:
         decode = self._codec.decode if self._codec else None
@@ -225,7 +217,7 @@ class Worker:
         began = time.monotonic()
         self.counters.restoring = True
         # waits while a former owner's transaction is still open, so that no record is read twice
-        for place in consumer.committed(partitions, timeout=TIMEOUT):
+        for place in consumer.committed(partitions, timeout=2 * TIMEOUT):
             if place.offset >= 0:
                 self._reached[place.partition] = place.offset
                 self._miss(consumer, place)
