@@ -199,6 +199,27 @@ def test_bad_records_in_a_stream_are_withheld_with_a_reason():
     assert all(o.record is None for o in out)
 
 
+@pytest.mark.parametrize("subject", [True, False])
+def test_one_absurd_time_closes_no_window_where_a_bound_is_declared(subject):
+    columns = {"time": Column("time", ahead="1h"), "age": Column("plain", type="int")}
+    columns |= {"pid": Column("subject")} if subject else {}
+    mask = MASKS.decode({"use": "aggregate", "function": "mean", "k": 2, "window": {"use": "tumbling", "size": "10s"}})
+    running = WindowedView(RoleView.resolve("r", Schema(columns), ["age"], {"age": mask}), KEYS)
+
+    def push(time, who):
+        return running.push(json.dumps({"time": time, "age": 30, "pid": who}).encode())
+
+    assert push(1000, "a") == []
+    assert [o.reason for o in push(9e9, "b")] == ["ahead of the clock"]
+    assert push(1001, "c") == []  # the window is still open
+    running.restore(running.snapshot())
+    published = push(9e9 + 5, "d")  # two people agree
+    assert [o.record is not None for o in published] == [True, True]
+    for absurd in ("1e300", "-1e300", "1e308", "99999999999999999999999"):
+        assert [o.reason for o in running.push(b'{"time": %s, "age": 3, "pid": "e"}' % absurd.encode())] == ["no time"]
+    running.snapshot()
+
+
 def test_a_window_of_fewer_people_than_k_is_not_published_as_the_mean_of_two():
     chosen = view({"use": "tumbling", "size": 4}, "aggregate", k=3)
     running = WindowedView(chosen, KEYS)

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 from shoal.core.errors import InputError, PolicyError
 from shoal.core.keys import KeyRing
+from shoal.core.schema import Schema
 from shoal.policy.load import parse
+from shoal.policy.records import RecordViews
+from shoal.policy.views import RoleView
 from shoal.runtime.kafka import state, stateful
 from shoal.runtime.kafka.output import Disguise, Record
 from shoal.runtime.kafka.state import Found, Seal, Snapshot, key_of, pieces_of
@@ -123,6 +126,32 @@ def test_every_record_has_one_outcome(role):
     # one unreadable record is also counted as withheld by a window, which numbers it
     counted = view.withheld + view.held + len(out) + (0 if role == "window" else len(bad))
     assert counted == 2000
+
+
+DEEP = b'{"time": 1001, "client": 1, "note": %s%s}' % (b"[" * 3000, b"]" * 3000)
+POISON = [
+    DEEP,
+    DEEP.replace(b"note", b"unknown"),
+    b'{"time": 1001, "client": 1, "since": "0001-01-01T00:00:00+23:59"}',
+    b'{"time": 1001, "client": 1, "since": "9999-12-31T23:59:59-23:59"}',
+]
+
+
+@pytest.mark.parametrize("role", ["z", "batches", "castle", "window", "plain"])
+def test_no_record_can_stop_a_view(role):
+    """What a parser or a calendar has no room for is unreadable, like any other broken record."""
+    text = msgspec.structs.replace(POLICY.schema["note"], type="datetime")
+    views = {**POLICY.views, "plain": msgspec.structs.replace(POLICY.views["castle"], name="plain", promises=())}
+    schema = Schema({**POLICY.schema.columns, "since": text})
+    policy = msgspec.structs.replace(POLICY, schema=schema, views=views)
+    if role == "plain":
+        done = RecordViews([RoleView.of(policy, role)], KEYS).many(POISON[:2])
+        assert [at for at, _ in done.refused] == [0, 1]
+        return
+    view = stateful.start(policy, role, 0, KEYS, Disguise(policy.views[role], "visits", 4, KEYS), None)
+    _, bad = view.push([Record(0, at, None, value, 1_000) for at, value in enumerate(POISON)])
+    assert [r.offset for r in bad] == [0, 1, 2, 3]
+    view.snapshot()
 
 
 def test_what_is_published_is_what_the_view_says():

@@ -191,7 +191,7 @@ def _cells(line: str) -> list[str] | None:
 def _record(line: bytes) -> dict[str, object] | None:
     try:
         record = msgspec.json.decode(line)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
 

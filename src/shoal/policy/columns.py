@@ -10,9 +10,10 @@ import polars as pl
 
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import InputError, PolicyError
+from shoal.core.events import LAST
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Type
-from shoal.masks.base import Running, dtype_of, type_of
+from shoal.masks.base import Running, dtype_of, is_number, type_of
 from shoal.masks.pseudonym import PER_SECOND, timestamp
 from shoal.masks.window_mask import RunningWindow
 from shoal.masks.windows import AnyWindow, Assigner
@@ -230,9 +231,12 @@ class ColumnView:
 
 
 def moment(value: Any, unit: str) -> int:
-    """Event time in microseconds; what is no time comes first of all."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return int(value * (1_000_000 // PER_SECOND[unit])) if unit != "ns" else int(value) // 1000
+    """Event time in microseconds; what is no time, or beyond the year 9999, comes first of all."""
+    if is_number(value):
+        if abs(value) > LAST * 1000:  # in any unit; more might not fit into a number of microseconds
+            return -FOREVER
+        exact = int(value * (1_000_000 // PER_SECOND[unit])) if unit != "ns" else int(value) // 1000
+        return exact if abs(exact) <= LAST else -FOREVER
     at = timestamp(value, unit)
     return -FOREVER if at is None else at * 1_000_000 + getattr(value, "microsecond", 0)
 

@@ -16,6 +16,8 @@ from shoal.core.keys import KeyRing
 from shoal.policy.record_writer import RecordWriter
 from shoal.policy.views import RoleView
 
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
 
 @dataclass
 class Batch:
@@ -53,7 +55,7 @@ class RecordViews:
         """Each role's record. ``InputError`` names the place and what was expected, never a value."""
         try:
             out = self._call(record)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise InputError(_reason(error), where="record") from None
         self.settle()
         return out
@@ -65,7 +67,7 @@ class RecordViews:
         for at, record in enumerate(records):
             try:
                 done.append(call(record))
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except UNREADABLE as error:
                 refused.append((at, _reason(error)))
         self.settle()
         return Batch([list(v) for v in zip(*done, strict=True)] or [[] for _ in self.roles], refused)
@@ -78,4 +80,6 @@ class RecordViews:
 
 
 def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, msgspec.MsgspecError) else "the text is not UTF-8"
+    if isinstance(error, msgspec.MsgspecError):
+        return str(error)
+    return "the text is not UTF-8" if isinstance(error, UnicodeDecodeError) else "nested too deeply"

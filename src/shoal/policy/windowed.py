@@ -14,6 +14,7 @@ import msgspec
 import polars as pl
 
 from shoal.core.errors import UsageError
+from shoal.core.events import duration
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Schema
 from shoal.masks.base import dtype_of, text_of
@@ -25,6 +26,7 @@ from shoal.policy.record_writer import record_type
 from shoal.policy.views import RoleView
 
 VERSION = 1
+WAIT = 256  # events ahead of the clock that are remembered; the oldest gives way
 
 
 class Outcome(NamedTuple):
@@ -48,6 +50,10 @@ class WindowedView:
         time = next(iter(view.schema.of("time")), None)
         late = seconds(view.schema[time].late, "late") if time and view.schema[time].late not in ("0s", "0") else 0
         self._time, self._unit = time, view.schema[time].unit if time else "s"
+        ahead = view.schema[time].ahead if time else None
+        self._bound = None if ahead is None else duration(ahead, where=f"columns.{time}.ahead")
+        self._ahead: list[tuple[int, str]] = []  # who said that it is so late, and nobody else yet
+        self._dated = any(c.type == "datetime" for c in view.schema.columns.values())
         self._assigner: Assigner[bytes] = Assigner(windows.pop(), late=late * 1_000_000)  # type: ignore[arg-type]
         frame_of([], view.schema)
         self._decode = msgspec.json.Decoder(record_type(tree(view.schema.columns), view.schema)).decode
@@ -58,15 +64,32 @@ class WindowedView:
         number, self._number = self._number, self._number + 1
         try:
             row = plain(self._decode(record))
-        except (msgspec.MsgspecError, UnicodeDecodeError):
+            if self._dated:
+                tell_in_utc(row)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
             return [Outcome(number, None, "unreadable")]
         time = moment(_at(row, self._time), self._unit) if self._time else number
         if time == -FOREVER:
             return [Outcome(number, None, "no time")]
+        subject = self._view.schema.subject
+        who = number if subject is None else _at(row, subject)
+        if self._bound is not None and not self._believed(time, text_of(who), self._bound):
+            return [Outcome(number, None, "ahead of the clock")]
         windows = self._assigner.push(time, msgspec.msgpack.encode((number, record)))
         late = [Outcome(self._held(e)[0], None, "too late") for e in self._assigner.too_late]
         self._assigner.too_late.clear()
         return [*late, *self._publish(windows)]
+
+    def _believed(self, time: int, person: str, bound: int) -> bool:
+        """Whether an event may move the clock so far: two people must agree on a step beyond the bound."""
+        now = self._assigner.now
+        if now is None or time <= now + bound:
+            return True
+        if any(other != person and abs(at - time) <= bound for at, other in self._ahead):
+            self._ahead.clear()
+            return True
+        self._ahead = [*self._ahead[1 - WAIT :], (time, person)]
+        return False
 
     def tick(self, now: int) -> list[Outcome]:
         """The clock says ``now`` (microseconds of event time) though no record came."""
@@ -88,7 +111,8 @@ class WindowedView:
 
     def snapshot(self) -> bytes:
         """The whole state. It holds records in clear: encrypt it before it leaves the process."""
-        return msgspec.msgpack.encode({"version": VERSION, "number": self._number, "state": self._assigner.state()})
+        held = {"state": self._assigner.state(), "ahead": self._ahead}
+        return msgspec.msgpack.encode({"version": VERSION, "number": self._number, **held})
 
     def restore(self, snapshot: bytes) -> None:
         """Continue as if nothing had happened."""
@@ -96,6 +120,7 @@ class WindowedView:
         if state.get("version") != VERSION:
             raise UsageError("the snapshot is of another version", hint="start anew from the input log")
         self._number = state["number"]
+        self._ahead = [(at, who) for at, who in state.get("ahead", ())]
         self._assigner.restore(state["state"])
 
     def _held(self, event: Event) -> tuple[int, bytes]:
@@ -123,6 +148,16 @@ def plain(record: Any) -> dict[str, Any]:
     """A decoded record as plain values, dates still dates."""
     out: dict[str, Any] = msgspec.to_builtins(record, builtin_types=(datetime.date, datetime.datetime))
     return out
+
+
+def tell_in_utc(value: Any) -> None:
+    """Raise ``OverflowError`` for a moment within a record that UTC has no year for."""
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is not None:
+            value.astimezone(datetime.UTC)
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            tell_in_utc(part)
 
 
 def frame_of(rows: Sequence[dict[str, Any]], schema: Schema) -> pl.DataFrame:

@@ -23,6 +23,7 @@ from shoal.masks.base import dtype_of, text_of
 from shoal.policy.paths import EACH, Node, tree
 from shoal.policy.record_writer import record_type
 from shoal.policy.views import RoleView
+from shoal.policy.windowed import tell_in_utc
 
 CARRIED = "\x00"  # names that begin so travel with a record and are never published
 
@@ -41,6 +42,7 @@ class RecordFrames:
         root = tree(self._columns)
         self._decode = msgspec.json.Decoder(record_type(root, _numeric_time(self._columns), self._raw)).decode
         self._getters = dict(_getters(root, ""))
+        self._moments = [self._getters[n] for n, c in self._columns.items() if c.type == "datetime"]
         self._output = tree(n for n in columns if view.hidden != "drop" or n in seen)
         self._encode = msgspec.json.Encoder().encode
         self._structs: dict[int, Any] = {}
@@ -51,8 +53,11 @@ class RecordFrames:
         for at, value in enumerate(values):
             try:
                 str(value, "utf-8")  # what is not decoded below is not checked there
-                rows.append(self._decode(value))
-            except (msgspec.MsgspecError, UnicodeDecodeError):
+                row = self._decode(value)
+                for get in self._moments:
+                    tell_in_utc(get(row))
+                rows.append(row)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
                 refused.append(at)
         return pl.DataFrame([self._column(name, column, rows) for name, column in self._columns.items()]), refused
 
