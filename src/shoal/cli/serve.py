@@ -73,8 +73,7 @@ def apply(policy: str, *, only: str | None = None, allow_wider: Flag = False) ->
     service = Provisioner(loaded, only=only, codec=codec)
     found = service.plan()
     if codec is not None:
-        codec.at({role: one.topic for role, one in found.served.items()})
-        codec.register()
+        codec.register({role: one.topic for role, one in found.served.items()})
     service.apply(found, allow_wider=allow_wider, keys=KeyRing.load())
     if codec is not None:
         codec.close()
@@ -134,8 +133,7 @@ def run(
         counters.restoring = True
         codec = codec_of(latest)
         if codec is not None:
-            codec.at({role: one.topic for role, one in served_now(latest).items()})
-            codec.register()
+            codec.register({role: one.topic for role, one in served_now(latest).items()})
             codecs.append(codec)
         options: dict[str, Any] = {"commit_every": commit_every, "protocol": protocol, "codec": codec}
         return Worker(latest, KeyRing.load(), counters=counters, say=told, **options)

@@ -99,8 +99,9 @@ class Provisioner:
             for name in taken
         ]
         if self.only is None:
-            self._users(wanted, changes, steps)
-            refusals += self._rights(wanted, former, changes, steps, switch)
+            known = {user for view in before["views"].values() for user in view["users"]} if before else set()
+            self._users(wanted, known, changes, steps)
+            refusals += self._rights(wanted, known, former, changes, steps, switch)
         self._leave(wanted, former, changes, switch)
         wider = widened(before["views"], seen_by_role(self.policy)) if before else []
         return Plan(wanted, tuple(changes), tuple(wider), tuple(refusals), served, new, tuple(steps), tuple(switch))
@@ -177,15 +178,14 @@ class Provisioner:
                 changes.append(Change("change", "topic", name, ", ".join(f"{k}={v}" for k, v in other.items())))
                 steps.append(lambda n=name, o=other: self.cluster.set_configs(n, o))  # type: ignore[misc]
 
-    def _users(self, wanted: Layout, changes: list[Change], steps: list[Callable[[], None]]) -> None:
+    def _users(self, wanted: Layout, known: set[str], changes: list[Change], steps: list[Callable[[], None]]) -> None:
         names = list(wanted.users)
         new = [u for u in names if u not in self.cluster.users(names)]
         if new:
             passwords = {user: password_of(user, self.source.folder) for user in new}
             changes += [Change("create", "user", user) for user in new]
             steps.append(lambda: self.cluster.set_users(passwords))
-        before = self.last_applied() or {"views": {}}
-        gone = sorted({u for v in before["views"].values() for u in v["users"]} - set(names))
+        gone = sorted(known - set(names))
         if gone and self.cluster.users(gone):
             changes += [Change("delete", "user", user) for user in gone]
             # first of all: whoever was removed is out before anything else happens
@@ -203,14 +203,14 @@ class Provisioner:
     def _rights(
         self,
         wanted: Layout,
+        known: set[str],
         served: Mapping[str, str],
         changes: list[Change],
         steps: list[Callable[[], None]],
         switch: list[Callable[[], None]],
     ) -> list[str]:
         now = self.cluster.rights()
-        former = self.last_applied() or {"views": {}}
-        principals = wanted.principals | {f"User:{u}" for v in former["views"].values() for u in v["users"]}
+        principals = wanted.principals | {f"User:{user}" for user in known}
         missing = wanted.rights - now
         extra = {r for r in now if r.principal in principals and r not in wanted.rights}
         old = {r for r in extra if r.resource == "TOPIC" and r.name in set(served.values()) - set(wanted.topics)}

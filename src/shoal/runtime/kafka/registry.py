@@ -24,18 +24,18 @@ from shoal.runtime.kafka.view_schema import ViewSchema
 FORMATS = ("json", "avro", "protobuf")
 
 
-def codec_of(policy: Policy, topics: Mapping[str, str] | None = None) -> RegistryCodec | None:
-    """The codec a policy's source asks for; none where records are JSON. ``topics`` by role: of later versions."""
+def codec_of(policy: Policy) -> RegistryCodec | None:
+    """The codec a policy's source asks for; none where records are JSON."""
     chosen = Source(policy.source, policy.path).said.get("format", "json")
     if chosen not in FORMATS:
         raise PolicyError(f"expected {', '.join(FORMATS)}, found {chosen!r}", where="source.format")
-    return None if chosen == "json" else RegistryCodec(policy, topics)
+    return None if chosen == "json" else RegistryCodec(policy)
 
 
 class RegistryCodec(Codec):
     """Reads source records and writes each role's, in the format of the source."""
 
-    def __init__(self, policy: Policy, topics: Mapping[str, str] | None = None) -> None:
+    def __init__(self, policy: Policy) -> None:
         described = Source(policy.source, policy.path)
         source, folder = described.said, described.folder
         self._serde = _library()
@@ -43,7 +43,7 @@ class RegistryCodec(Codec):
         self._topic = source["topic"]
         self._client = _client(source, folder)
         self._schemas = {role: ViewSchema(policy, role) for role in policy.views}
-        self._topics = dict(topics or layout(policy, 1).views)
+        self._topics = dict(layout(policy, 1).views)
         self._messages: dict[str, Any] = {}
         if self._format == "protobuf":
             self._messages = {r: message_of(s, f"shoal.{policy.dataset}") for r, s in self._schemas.items()}
@@ -51,12 +51,10 @@ class RegistryCodec(Codec):
         self._write = {role: self._serializer(role) for role in self._schemas}
         self._decoders: dict[str, Any] = {}
 
-    def at(self, topics: Mapping[str, str]) -> None:
-        """The views are published there: versions are known only when the cluster was asked."""
-        self._topics = dict(topics)
-
-    def register(self) -> dict[str, int]:
-        """The schema of every view, registered; its number by role."""
+    def register(self, topics: Mapping[str, str] | None = None) -> dict[str, int]:
+        """The schema of every view, registered for the topic it is published on; its number by role."""
+        if topics is not None:  # of later versions: the cluster was asked
+            self._topics = dict(topics)
         out = {}
         for role, topic in self._topics.items():
             try:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -105,12 +106,14 @@ class Worker:
 
     def _loop(self, stop: Callable[[], bool]) -> None:
         last = heard = time.monotonic()
+        took: deque[float] = deque([0.0], maxlen=8)  # from the last look at the source to the end of its commit
         while not stop():
             self.counters.beat = time.monotonic()
-            # a commit begins so early that it ends in time: what was read must not wait longer than was said
-            due = last + self._commit_every - min(self.counters.commit_seconds, self._commit_every / 4)
+            # a commit begins so early that it ends in time: no record must wait longer than was said
+            due = last + self._commit_every - min(max(took), self._commit_every / 2)
             wait = min(0.2, max(0.001, due - time.monotonic()))
             messages = self._consumer.consume(self._batch, timeout=wait)
+            read = time.monotonic()
             if self._lost:
                 raise LostError("the partitions were taken away", where="kafka")
             other = [m for m in messages if m.error() is not None]
@@ -118,13 +121,14 @@ class Worker:
             self._take([m for m in messages if m.error() is None] if other else messages)
             self._see(ends)
             if messages:
-                heard = time.monotonic()
-            elif time.monotonic() - heard > SILENT:
+                heard = read
+            elif read - heard > SILENT:
                 self._out.partitions([self._topic])  # a source that was deleted is silent, too
-                heard = time.monotonic()
+                heard = read
             if self._masking.fullest >= MOST or time.monotonic() >= due:
-                last = time.monotonic()
                 self._commit()
+                took.append(time.monotonic() - read)
+                last = read
                 self._tick()
                 if self.counters.commits % 20 == 0:
                     gc.collect()
