@@ -176,7 +176,7 @@ def optima() -> None:
     rows = [
         [
             name,
-            f"{max(0.0, float(np.mean(found))):.2f}",
+            f"{round(float(np.mean(found)), 2) + 0.0:.2f}",
             "<= 1",
             f"{np.max(found):.2f}",
             sum(x < 1e-6 for x in found),
