@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from shoal.core.errors import InputError
+from shoal.connect.kafka import KafkaError
+from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.policy.records import RecordViews
@@ -62,7 +65,7 @@ class Masking:
         now = int(time.time() * 1000) // COARSE * COARSE
         if any(not 0 < r.timestamp <= now for r in mixed):  # a clock that is wrong: the broker would refuse it
             mixed = [r if 0 < r.timestamp <= now else again(r, timestamp=now) for r in mixed]
-        if codec is None:
+        if codec is None or role not in self.stateful:  # the others were encoded when they came
             return mixed
         return [r if r.value is None else again(r, value=codec.encode(role, r.value)) for r in mixed]
 
@@ -91,6 +94,8 @@ class Masking:
         done = self._plain.many(v for v in values if v is not None)
         refused = {at for at, _ in done.refused}
         kept = [r for at, r in enumerate(full) if at not in refused] if refused else full
+        dead = {(r.partition, r.offset): (r, list(self._plain.roles)) for r in (full[at] for at in sorted(refused))}
+        dead = {(r.partition, r.offset): (r, list(self._plain.roles)) for r in (full[at] for at in sorted(refused))}
         early = self._latest > 0 and any(r.offset < self._latest for r in records)
         for role, made in zip(self._plain.roles, done.views, strict=True):
             disguise, mine, gone = self.disguises[role], kept, tombstones
@@ -98,9 +103,27 @@ class Masking:
                 begun = [self._served[role].begun(r.partition, r.offset) for r in kept]
                 mine, made = [r for r, b in zip(kept, begun, strict=True) if b], _only(made, begun)
                 gone = [r for r in tombstones if self._served[role].begun(r.partition, r.offset)]
+            mine, made, odd = self._encoded(role, mine, made)
+            for record in odd:
+                dead.setdefault((record.partition, record.offset), (record, []))[1].append(role)
             self.pending[role] += disguise.dress_many(mine, made)
             self.pending[role] += [d for r in gone if (d := disguise.dress(r, None)) is not None]
-        return {(r.partition, r.offset): (r, list(self._plain.roles)) for r in (full[at] for at in sorted(refused))}
+        return dead
+
+    def _encoded(
+        self, role: str, records: list[Record], values: list[bytes]
+    ) -> tuple[list[Record], list[bytes], list[Record]]:
+        """Records and values as the view's topic carries them, and the records whose values its format refuses."""
+        if self._codec is None:
+            return records, values, []
+        kept, out, odd = [], [], []
+        for record, value in zip(records, values, strict=True):
+            try:
+                out.append(self._codec.encode(role, value))
+                kept.append(record)
+            except InputError:
+                odd.append(record)
+        return kept, out, odd
 
 
 def _only(values: list[bytes], chosen: list[bool]) -> list[bytes]:
