@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from shoal.connect.kafka import KafkaError
 from shoal.core.errors import InputError
 from shoal.connect.kafka import KafkaError
 from shoal.core.errors import InputError
@@ -121,6 +122,8 @@ class Masking:
             try:
                 out.append(self._codec.encode(role, value))
                 kept.append(record)
+            except KafkaError:  # the registry's fault, not the record's
+                raise
             except InputError:
                 odd.append(record)
         return kept, out, odd
