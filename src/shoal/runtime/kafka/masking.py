@@ -9,8 +9,6 @@ import msgspec
 
 from shoal.connect.kafka import KafkaError
 from shoal.core.errors import InputError
-from shoal.connect.kafka import KafkaError
-from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.policy.records import RecordViews
