@@ -4,8 +4,8 @@
 
 Ours are measured here. Quoted, on the same rows and by the same loss: Prink (PrivacyEngineering/prink of 2025, Flink
 1.17, one worker, 30,000 rows), CASTLEGUARD (hallnath1/CASTLEGUARD of 2022 without its noise, 3,000 rows), and the rule
-of FADS with the delay kept (a prototype). Loss is the mean share of the domain per quasi cell; a withheld tuple counts 1.
-Rates are the best of three runs. The longest delay is measured from outside, on a stream pushed one by one.
+of FADS with the delay kept (a prototype). Loss is the mean share of the domain per quasi cell; a withheld tuple counts
+1. Rates are the best of three runs. The longest delay is measured from outside, on a stream pushed one by one.
 """
 
 from __future__ import annotations
