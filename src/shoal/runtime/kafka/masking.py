@@ -94,7 +94,6 @@ class Masking:
         refused = {at for at, _ in done.refused}
         kept = [r for at, r in enumerate(full) if at not in refused] if refused else full
         dead = {(r.partition, r.offset): (r, list(self._plain.roles)) for r in (full[at] for at in sorted(refused))}
-        dead = {(r.partition, r.offset): (r, list(self._plain.roles)) for r in (full[at] for at in sorted(refused))}
         early = self._latest > 0 and any(r.offset < self._latest for r in records)
         for role, made in zip(self._plain.roles, done.views, strict=True):
             disguise, mine, gone = self.disguises[role], kept, tombstones

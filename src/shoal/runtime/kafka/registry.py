@@ -80,7 +80,10 @@ class RegistryCodec(Codec):
         fitted = self._schemas[role].fit(msgspec.json.decode(record))
         if self._format == "protobuf":
             fitted = fill(self._messages[role](), fitted)
-        out: bytes = self._write[role](fitted, self._place(self._topics[role]))
+        try:
+            out: bytes = self._write[role](fitted, self._place(self._topics[role]))
+        except Exception as error:  # its text may quote a value
+            raise KafkaError(f"not written as {self._format} ({type(error).__name__})", where=f"views.{role}") from None
         return out
 
     def decode_view(self, role: str, value: bytes) -> bytes:
@@ -93,6 +96,8 @@ class RegistryCodec(Codec):
         try:
             found = read(value, self._place(topic))
         except Exception as error:  # the serializers raise whatever their formats raise; its text may quote a value
+            if not is_about_the_record(error):  # a registry that is down says nothing about records
+                raise KafkaError(f"the registry does not answer ({type(error).__name__})", where="source") from None
             raise InputError(f"not readable as {self._format} ({type(error).__name__})", where=topic) from None
         return msgspec.json.encode(plain(found) if self._format == "protobuf" else found)
 
@@ -157,3 +162,14 @@ def _library() -> Any:
     except ImportError:
         raise UsageError("the registry client is not installed", hint="pip install 'shoal[registry]'") from None
     return serialization
+
+
+def is_about_the_record(error: BaseException) -> bool:
+    """Whether a record could not be read by its own fault: by a schema nobody registered, not by a silent registry."""
+    from confluent_kafka.schema_registry.error import SchemaRegistryError
+
+    causes = [e for e in (error, error.__cause__, error.__context__) if e is not None]
+    if any(isinstance(e, OSError) or type(e).__module__.startswith(("httpx", "httpcore")) for e in causes):
+        return False
+    asked = next((e for e in causes if isinstance(e, SchemaRegistryError)), None)
+    return asked is None or asked.http_status_code == 404

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import internal
+from shoal.connect.kafka import KafkaError, internal
 from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
@@ -31,11 +31,12 @@ from shoal.runtime.kafka.state import (
 )
 
 QUIET = 1.0  # seconds without a record after which the clock is moved on
-EVERY = 100_000  # records between two snapshots, at most
+EVERY = 100_000  # records between two snapshots of a small state
+OFTEN = 60.0  # seconds between two of them, while records come
+LIGHT = 10_000_000  # bytes: a state ten times as large is written a tenth as often
 TICKS = 1000  # ticks between two snapshots, at most
 LARGEST = 900_000  # bytes of a record: what a view makes of it must stay below a million, the client's limit
 SAMPLE = 500  # records to warm up with
-OFTEN = 60.0  # seconds between two snapshots, at most, while records come
 
 
 @dataclass
@@ -51,6 +52,8 @@ class Shard:
     ticks: int = 0
     since: int = -1  # where in the changelog the newest snapshot begins
     behind: int = 0  # records since the newest snapshot
+    ticked: int = 0  # ticks since
+    size: int = 0  # its bytes
     dirty: bool = False
     ended: bool = False  # whether all input there is was read
     moved: float = field(default_factory=time.monotonic)  # when the last record or tick came, or the end was reached
@@ -86,20 +89,24 @@ class Shard:
         """Act on a tick that is committed."""
         out = self.work.tick(tick.now)
         self.ticks = tick.number
-        self.behind += EVERY // TICKS
+        self.ticked += 1
         self.dirty, self.moved = True, time.monotonic()
         return out
 
     def wants_snapshot(self) -> bool:
         """Whether the log since the newest snapshot has grown long."""
-        return self.since < 0 or self.behind >= EVERY or (self.behind > 0 and time.monotonic() - self.saved > OFTEN)
+        if self.since < 0 or self.ticked >= TICKS:
+            return True
+        worth = 1 + self.size / LIGHT  # reading the log again costs less than writing a large state all the time
+        waited = time.monotonic() - self.saved
+        return self.behind >= EVERY * worth or (self.behind + self.ticked > 0 and waited > OFTEN * worth)
 
     def snapshot(self) -> list[tuple[bytes, bytes | None]]:
         """The changelog records of a snapshot of now."""
         sealed = self.seal.close(self.work.snapshot(), self.view, self.partition)
         taken = Snapshot(VERSION, self.next, self.ticks, sealed)
         out: list[tuple[bytes, bytes | None]] = list(pieces_of(self.view, name_of(self.view, taken), taken))
-        self.behind, self.saved = 0, time.monotonic()
+        self.behind, self.ticked, self.size, self.saved = 0, 0, len(sealed), time.monotonic()
         return out
 
     def position(self) -> tuple[bytes, bytes]:
@@ -176,7 +183,7 @@ class Restorer:
             except InputError as error:
                 raise _LostError(error.message) from None
             shard.next, shard.ticks, shard.since = snapshot.next, snapshot.ticks, position.since
-            shard.behind = 0
+            shard.size = len(snapshot.data)
             self._replay(shard, said, position)
         except _LostError as error:
             shard = self._anew(fresh(None), position, str(error))
@@ -185,7 +192,7 @@ class Restorer:
 
     def _replay(self, shard: Shard, said: Found, position: Position) -> None:
         """Read the log again from the snapshot to the position and publish nothing: that was done."""
-        begin = shard.next
+        begin, before = shard.next, shard.ticks
         ticks = [t for n, t in sorted(said.ticks.items()) if shard.ticks < n <= position.ticks]
         if len(ticks) != position.ticks - shard.ticks:
             raise _LostError("ticks of its clock are missing")
@@ -198,7 +205,7 @@ class Restorer:
                     self._silent(shard, records, ticks)
         for tick in ticks:
             shard.tick(tick)
-        shard.behind = position.next - begin
+        shard.behind, shard.ticked = position.next - begin, position.ticks - before
 
     def _silent(self, shard: Shard, records: list[Record], ticks: list[Tick]) -> None:
         while ticks and records and ticks[0].next <= records[-1].offset:
@@ -243,6 +250,8 @@ def record_of(message: Any, decode: Callable[[bytes], bytes] | None = None) -> R
     if decode is not None and value:
         try:
             value = decode(value)
+        except KafkaError:  # it is not the record's fault: try again later
+            raise
         except InputError:
             value = b""
     return Record(message.partition(), message.offset(), message.key(), value, message.timestamp()[1])

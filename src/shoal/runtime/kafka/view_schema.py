@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any, Literal
 
-from shoal.core.errors import PolicyError
+import msgspec
+
+from shoal.core.errors import InputError, PolicyError
 from shoal.core.schema import Type
 from shoal.policy.document import Policy
 from shoal.policy.paths import Node
@@ -61,18 +63,27 @@ class ViewSchema:
         return self.kinds[node.leaf] if node.leaf is not None else None
 
     def fit(self, value: Any, node: Node | None = None) -> Any:
-        """A decoded JSON value in the form the schema says; text where text is promised."""
+        """A decoded JSON value in the form the schema says; text where text is promised.
+
+        ``InputError`` on a value of another type than declared: what is shown in clear has not been looked at before.
+        """
         node = node or self.root
         kind = self.kind(node)
-        if value is None or kind == "any":
+        if value is None:
             return value
+        if kind == "any":
+            return value if _is(value, (str, int, float)) else msgspec.json.encode(value).decode()
         if kind == "str":
             return value if isinstance(value, str) else str(value)
         if kind is not None:
+            if not _is(value, {"int": int, "float": (int, float), "bool": bool}[kind], boolean=kind == "bool"):
+                raise InputError(f"expected {kind}, found {type(value).__name__}", where=f"columns.{node.leaf}")
             return float(value) if kind == "float" else value
-        if node.element is not None:
+        if node.element is not None and isinstance(value, list):
             return [self.fit(item, node.element) for item in value]
-        return {name: self.fit(value.get(name), below) for name, below in node.fields.items()}
+        if node.element is None and isinstance(value, dict):
+            return {name: self.fit(value.get(name), below) for name, below in node.fields.items()}
+        raise InputError(f"expected parts, found {type(value).__name__}", where=f"columns.{next(node.leaves())}")
 
     def avro(self) -> dict[str, Any]:
         """As an Avro record."""
@@ -102,6 +113,13 @@ class ViewSchema:
             self._check(below)
         if node.element is not None:
             self._check(node.element)
+
+
+def _is(value: Any, kind: Any, *, boolean: bool = True) -> bool:
+    """Whether a value has a type, and an integer room in 64 bits; a boolean counts as a number only if asked."""
+    if isinstance(value, bool):
+        return boolean
+    return isinstance(value, kind) and (not isinstance(value, int) or -(2**63) <= value < 2**63)
 
 
 def _many(kind: Any) -> list[Any]:
