@@ -160,7 +160,7 @@ class Worker:
 
     def _commit(self, *, whole: bool = False, ticks: list[tuple[int, bytes, bytes]] | None = None) -> None:
         """All that is held, mixed, with state and offsets, in one transaction: it happens whole or not at all."""
-        shards = [s for s in self._all_shards() if s.dirty or ticks or (whole and s.behind)]
+        shards = [s for s in self._all_shards() if s.dirty or ticks or (whole and s.behind + s.ticked)]
         if not self._positions and not shards and not ticks:
             return
         began = time.monotonic()
