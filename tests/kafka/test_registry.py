@@ -208,7 +208,10 @@ def test_a_registry_that_is_away_and_a_bad_value_are_told(tmp_path):
     with pytest.raises(KafkaError, match="did not take the schema"):
         away.register()
     with pytest.raises(InputError, match="not readable as avro") as caught:
-        away.decode(b"F. Ott")
+        away.decode(b"Ott")
+    assert "Ott" not in str(caught.value)
+    with pytest.raises(KafkaError, match="does not answer") as caught:  # the record may be good: no dead letter
+        away.decode(b"\0\0\0\0\1F. Ott")
     assert "Ott" not in str(caught.value)
     away.close()
 

@@ -226,6 +226,7 @@ views: {{r: {{show: [{show}], promises: [{{use: k-anonymity, k: 2}}], method: {m
         ("a, 'l[*].x'", "", "batches", "inside lists"),
         ("a, s", "s: {use: aggregate, function: mean, window: {use: tumbling, size: 10}}", "batches", "window mask"),
         ("a", "", "mondrian", "no stream method"),
+        ("a, p", "", "batches", "names people"),
         ("a", "", "{use: batches, delay_time: 5s}", "needs a time column"),
     ]:
         policy = parse(text.format(show=show, masks=masks, method=method))

@@ -19,6 +19,7 @@ from shoal.policy.columns import ColumnView
 from shoal.policy.document import Policy
 from shoal.policy.views import RoleView
 from shoal.promises.base import Promise
+from shoal.promises.z_anonymity import ZAnonymity
 from shoal.runtime.ticks import Tick, TickLog
 from shoal.streams import STREAM_METHODS
 from shoal.streams.base import Batch, Outcomes, Reason, Running, StreamMethod
@@ -54,6 +55,14 @@ def job_of(policy: Policy, role: str | None, keys: KeyRing) -> StreamJob:
             hint=f"one of: {', '.join(STREAM_METHODS.names())}",
         )
     view = RoleView.of(policy, chosen.name)
+    names = [n for n in view.shown if policy.schema[n].role in ("subject", "identifier")]
+    # z-anonymity is about what people show, and says under which names; a group hides nobody who is named
+    if names and not any(isinstance(p, ZAnonymity) for p in chosen.promises):
+        raise PolicyError(
+            f"the column {names[0]!r} names people and is shown in clear in a view with promises",
+            where=f"views.{chosen.name}.show",
+            hint="mask it, or do not show it",
+        )
     # a quasi column this role does not see is nothing to decide
     seen = {n: c for n, c in policy.schema.columns.items() if c.role != "quasi" or n not in view.hides}
     return StreamJob(Schema(seen), chosen.promises, chosen.method, view, keys)
