@@ -93,8 +93,15 @@ def test_a_stolen_snapshot_cannot_be_opened_or_changed() -> None:
     changed = snapshot[:-5] + bytes([snapshot[-5] ^ 1]) + snapshot[-4:]
     with pytest.raises(InputError, match="cannot be opened"):
         method("batches").start(SCHEMA, [KAnonymity(5)], key=KEY, snapshot=changed)
-    with pytest.raises(UsageError, match="another k"):
-        method("batches").start(SCHEMA, [KAnonymity(4)], key=KEY, snapshot=snapshot)
+    # boxes are judged by the people and values they were published with: other promises know nothing of them
+    for promises in ([KAnonymity(4)], [KAnonymity(5), LDiversity(2, "diag")]):
+        with pytest.raises(UsageError, match="other promises"):
+            method("batches").start(SCHEMA, promises, key=KEY, snapshot=snapshot)
+    spread = [KAnonymity(5), LDiversity(2, "diag")]
+    snapshot = method("batches").start(SCHEMA, spread, key=KEY).snapshot()
+    columns = {**SCHEMA.columns, "diag": Column("plain"), "drug": Column("sensitive")}
+    with pytest.raises(UsageError, match="other promises"):
+        method("batches").start(Schema(columns), [KAnonymity(5), LDiversity(2, "drug")], key=KEY, snapshot=snapshot)
 
 
 def test_homogeneity_without_l_and_none_with_it() -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -72,6 +73,8 @@ class Holding(Running):
         self.sensitive = Sensitive(promises, schema, key)
         self.coder = QuasiCoder(schema, key, leafless=self.leafless)
         bounds.check(self.sensitive.crowd, timed=bool(schema.of("time")), where=self.method)
+        # a box is judged by the values it was published with: they must be values of the same column
+        self._promised = msgspec.json.encode(sorted(map(repr, promises))).decode()
         self.seq = 0  # tuples that arrived and were decided on
         self._key = key
         self._people = Printer(key, "subject")
@@ -193,6 +196,7 @@ class Holding(Running):
             {**self._tally.counts, "next": self._next, "seq": self.seq},
             dict(self._tally.sums),
             [values.state for values in self.sensitive.values],
+            self._promised,
         )
         return seal(content, self.method, self._key)
 
@@ -274,9 +278,10 @@ class Holding(Running):
         self._columns = {name: array[stay] for name, array in self._columns.items()}
 
     def _restore(self, content: Content) -> None:
-        if content.names != list(self.coder.names) or content.k != self.sensitive.k:
+        other = content.names != list(self.coder.names) or content.k != self.sensitive.k
+        if other or content.promised not in ("", self._promised):
             raise UsageError(
-                "the snapshot was made for other quasi columns or another k",
+                "the snapshot was made for other quasi columns or other promises",
                 where=self.method,
                 hint="start anew: what is held there cannot be judged by other promises",
             )

@@ -56,6 +56,7 @@ class Content(msgspec.Struct):
     numbers: dict[str, int]
     sums: dict[str, float]
     values: list[tuple[list[tuple[int, int]], list[int]]]
+    promised: str = ""  # what was promised about whom; empty in snapshots of older programs
 
 
 def seal(content: Content, method: str, key: bytes) -> bytes:
