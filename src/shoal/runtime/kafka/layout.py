@@ -12,6 +12,7 @@ import msgspec
 from shoal.connect.kafka import Source, internal
 from shoal.core.errors import PolicyError
 from shoal.core.events import duration
+from shoal.core.schema import Column
 from shoal.policy.document import Policy, View
 from shoal.policy.views import RoleView
 from shoal.runtime.kafka.served import said
@@ -158,7 +159,7 @@ def seen_by_role(policy: Policy) -> dict[str, Any]:
         out[role] = {
             "show": sorted({*resolved.shown, *resolved.masks}),
             "masks": {c: said(m, resolved.folder) for c, m in sorted(resolved.masks.items())},
-            "columns": {n: said(c) for n, c in policy.schema.columns.items()} if works else {},
+            "columns": {n: _brief(c) for n, c in policy.schema.columns.items()} if works else {},
             "promises": [msgspec.to_builtins(p) for p in view.promises],
             "method": None if view.method is None else msgspec.to_builtins(view.method),
             "key": view.service.get("key", "drop"),
@@ -207,6 +208,11 @@ def _declared_otherwise(then: Mapping[str, Any] | None, now: Mapping[str, Any]) 
         return ["columns"]
     if not now["columns"]:
         return []
-    gone = {n for n, c in then.items() if n not in now["columns"] and (n in now["show"] or c["role"] == "subject")}
+    gone = {n for n, c in then.items() if n not in now["columns"] and (n in now["show"] or c.startswith("subject "))}
     changed = {n for n, c in then.items() if n in now["columns"] and now["columns"][n] != c}
     return sorted(gone | changed)
+
+
+def _brief(column: Column) -> str:
+    """A column's role and a digest of all that is declared of it: a tree may be large, and an audit entry must not."""
+    return f"{column.role} {hashlib.sha256(msgspec.json.encode(said(column), order='sorted')).hexdigest()[:16]}"
