@@ -99,7 +99,9 @@ def effort() -> None:
             found = scored(data, ready, grouping.labels)[0]
             asked = f"<= {ASKED[k]}" if steps == "normal" else ""
             best = (PROTOTYPE[k], f"{found / PROTOTYPE[k]:.4f}")
-            rows.append([k, steps, Local(effort=steps).steps(k), f"{found:.3f}", asked, *best, ARX[k], seconds])
+            rows.append(
+                [k, steps, Local(effort=steps).steps(k, ready.size), f"{found:.3f}", asked, *best, ARX[k], seconds]
+            )
     table(
         "Adult: loss against effort (prototype: after 60 CPU s, quoted; ARX 3.9.2 local: quoted)",
         ["k", "effort", "steps", "GCP %", "asked", "prototype %", "ours / prototype", "ARX %", "CPU s"],

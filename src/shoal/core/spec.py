@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from functools import reduce
+from functools import cached_property, reduce
 from importlib.metadata import entry_points
 from operator import or_
 from typing import Any, Generic, TypeVar, cast
@@ -51,14 +51,14 @@ class Family(Generic[S]):
 
     def names(self) -> list[str]:
         """The names of all members, those of other packages included."""
-        return sorted({*self._members, *(e.name for e in self._plugins())})
+        return sorted({*self._members, *(e.name for e in self._plugins)})
 
     def get(self, name: str, where: str | None = None) -> type[S]:
         """The spec class called ``name``."""
         if name in self._members:
             module, _, attribute = self._members[name].partition(":")
             return cast(type[S], getattr(importlib.import_module(f"{self._package}.{module}"), attribute))
-        for plugin in self._plugins():
+        for plugin in self._plugins:
             if plugin.name == name:
                 return cast(type[S], plugin.load())
         raise PolicyError(
@@ -92,5 +92,6 @@ class Family(Generic[S]):
             fields = ", ".join(f.name for f in msgspec.structs.fields(kind)) or "none"
             raise PolicyError(str(error), where=where, hint=f"{value['use']} takes: {fields}") from None
 
-    def _plugins(self) -> list[Any]:
+    @cached_property
+    def _plugins(self) -> list[Any]:  # looking through all installed packages takes longer than a small release
         return list(entry_points(group=f"shoal.{self.name}"))

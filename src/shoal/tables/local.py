@@ -12,7 +12,8 @@ from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
 
 Effort = Literal["low", "normal", "high"] | int
 NORMAL = 180_000  # of steps x (6 + k + k²/20): about what a step costs
-HIGH = 50 * NORMAL
+PER_ROW = 40  # steps: more find next to nothing
+HIGH = 50  # times as many of both
 
 
 class Local(TableMethod, frozen=True, tag="local"):
@@ -28,10 +29,11 @@ class Local(TableMethod, frozen=True, tag="local"):
     and one to three neighbours and rebuilds them around random rows; the better version stays. Promises hold after
     every step.
 
-    ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), ``high``: 50 times
-    that), never a time: the same seed gives the same release on every machine. ``suppress`` is the share of rows that
-    may be withheld where that lowers the total loss, a withheld row counted as wholly lost. ``interrupted`` says what
-    Ctrl-C leaves once every row has a group: the ``best`` groups so far, or ``nothing``.
+    ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), but not more than 40
+    per row, ``high``: 50 times that), never a time: the same seed gives the same release on every machine.
+    ``suppress`` is the share of rows that may be withheld where that lowers the total loss, a withheld row counted as
+    wholly lost. ``interrupted`` says what Ctrl-C leaves once every row has a group: the ``best`` groups so far, or
+    ``nothing``.
 
     Cost: phase 1 O(distinct rows x level vectors), of which most are skipped; phase 2 O(k² x columns) per step, on two
     threads. Memory about 100 numbers per distinct row of a part of the table.
@@ -59,10 +61,11 @@ class Local(TableMethod, frozen=True, tag="local"):
         if not 0 <= self.suppress <= 1:
             raise UsageError("`suppress` is a share and must lie between 0 and 1", where="local")
 
-    def steps(self, k: int) -> int:
+    def steps(self, k: int, rows: int) -> int:
         """How many steps of phase 2 the effort buys."""
         if isinstance(self.effort, str):
-            return {"low": 0, "normal": NORMAL, "high": HIGH}[self.effort] // (6 + k + k * k // 20)
+            times = {"low": 0, "normal": 1, "high": HIGH}[self.effort]
+            return times * min(NORMAL // (6 + k + k * k // 20), PER_ROW * rows)
         return self.effort
 
     def group(
@@ -80,7 +83,7 @@ class Local(TableMethod, frozen=True, tag="local"):
         labels = start(view.matrix, pairs, rules, seed, lambda share, word: progress(share / 2, word))
         improver = Improver(view.matrix, pairs, rules, labels, seed)
         try:
-            improver.run(self.steps(rules.k), lambda share, word: progress(0.5 + share / 2, word))
+            improver.run(self.steps(rules.k, table.size), lambda share, word: progress(0.5 + share / 2, word))
         except KeyboardInterrupt:
             if self.interrupted == "nothing":
                 raise
