@@ -86,13 +86,23 @@ def grouped(
 
 
 def withheld(frame: pl.DataFrame, quasi: Sequence[str]) -> NDArray[np.bool_]:
-    """Rows that show nothing: every quasi cell suppressed, and every other cell suppressed or empty."""
+    """Rows that show nothing: every quasi cell suppressed, and every other cell suppressed or empty.
+
+    An empty cell may be a value like any other: it shows nothing only where the others of its group show nothing, too,
+    or where another cell of its row is suppressed that is not in every row.
+    """
     rest = [c for c in frame.columns if c not in quasi]
     if not rest or not frame.height:
         return np.zeros(frame.height, np.bool_)
-    hidden = [_is_suppressed(frame[c]) for c in quasi]
-    hidden += [_is_suppressed(frame[c]) | frame[c].is_null() for c in rest]
-    return np.asarray(np.logical_and.reduce([h.to_numpy() for h in hidden]))
+    hidden = np.logical_and.reduce([_is_suppressed(frame[c]).to_numpy() for c in quasi])
+    shows, starred = np.zeros(frame.height, np.bool_), np.zeros(frame.height, np.bool_)
+    for name in rest if hidden.any() else ():
+        stars = _is_suppressed(frame[name]).to_numpy()
+        told = ~stars & frame[name].is_not_null().to_numpy()
+        shows |= told
+        starred |= stars & bool(told.any())
+    nothing = hidden & ~shows
+    return np.asarray(nothing & starred if (hidden & shows).any() else nothing)
 
 
 def _is_suppressed(column: pl.Series) -> pl.Series:

@@ -313,3 +313,16 @@ def test_errors_name_no_value(case):
     with pytest.raises(ShoalError) as caught:
         shoal.anonymize(secret, schema=schema, promises=[*promises, LDiversity(2, "diag")], method=method)
     assert "Ahl-Brook" not in str(caught.value)
+
+
+def test_a_missing_value_in_a_suppressed_group_is_a_row_of_it():
+    """Rows of a wholly suppressed group count, also where a value is missing; withheld ones do not."""
+    frame = pl.DataFrame({"zip": ["a", "b", "c", "d"], "diag": ["x", "y", None, None]})
+    released = shoal.anonymize(frame, quasi=["zip"], sensitive=["diag"], k=3).data
+    assert released["zip"].to_list() == ["*"] * 4
+    assert shoal.verify(released.with_columns(name=pl.lit("*")), quasi=["zip"], k=4).kept
+    for gone in ("*", None):  # as other tools write a row they withhold
+        others = pl.DataFrame({"zip": ["a", "a", "*"], "diag": ["x", "y", gone]})
+        assert shoal.verify(others, quasi=["zip"], k=2).kept
+    padded = pl.DataFrame({"zip": ["*", "*", "*"], "diag": ["x", "*", "*"]})
+    assert not shoal.verify(padded, quasi=["zip"], k=2).kept
