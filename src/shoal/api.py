@@ -257,7 +257,7 @@ def _verify_release(
 ) -> Verdict:
     people = _subjects(frame, schema.subject, groups)
     levels = {name: s.levels for name, s in table.sensitive.items() if s.levels is not None}
-    verdict = verify_frame(released, schema.quasi, asked, people=people, levels=levels)
+    verdict = verify_frame(released, schema.quasi, asked, people=people, levels=levels, every_row=True)
     if not verdict.kept:
         broken = next(f for f in verdict.findings if not f.kept)
         raise PromiseError(

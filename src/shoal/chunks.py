@@ -51,7 +51,8 @@ class Chunks:
         increment = self._table.push(frame, seed=seed)
         if increment.data is None:
             return increment, None
-        verdict = verify(increment.data, self._table.schema.quasi, self._promises, people=self._people(increment))
+        quasi, people = self._table.schema.quasi, self._people(increment)
+        verdict = verify(increment.data, quasi, self._promises, people=people, every_row=True)
         if not verdict.kept:
             raise PromiseError("the release was not made: a promise would be broken", where="continuous mode")
         return increment, verdict

@@ -44,10 +44,12 @@ def verify(
     *,
     people: pl.Series | None = None,
     levels: Mapping[str, Levels] | None = None,
+    every_row: bool = False,
 ) -> Verdict:
     """Judge released rows against promises. O(rows x columns + rows log rows).
 
-    A row that shows nothing, neither quasi nor sensitive values, is withheld, not released.
+    A row that shows nothing, neither quasi nor sensitive values, is withheld, not released: that is how other tools
+    write it. Where ``every_row`` is known to be released, stars may be people's own values.
 
     >>> import polars as pl
     >>> from shoal.promises.k_anonymity import KAnonymity
@@ -66,7 +68,7 @@ def verify(
         raise UsageError(
             f"expected one entry per released row ({released.height:,}), found {len(people):,}", where="people"
         )
-    shown = ~withheld(released, quasi)
+    shown = np.ones(released.height, np.bool_) if every_row else ~withheld(released, quasi)
     frame = released.filter(pl.Series(shown)) if not shown.all() else released
     groups = grouped(frame, quasi, sensitive, None if people is None else people.filter(pl.Series(shown)), levels)
     findings = tuple(p.judge(groups) for p in promises)

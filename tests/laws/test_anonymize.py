@@ -326,3 +326,21 @@ def test_a_missing_value_in_a_suppressed_group_is_a_row_of_it():
         assert shoal.verify(others, quasi=["zip"], k=2).kept
     padded = pl.DataFrame({"zip": ["*", "*", "*"], "diag": ["x", "*", "*"]})
     assert not shoal.verify(padded, quasi=["zip"], k=2).kept
+
+
+def test_stars_may_be_peoples_own_values():
+    frame = pl.DataFrame({"zip": ["a", "b", "*", "d"], "diag": ["*", "y", "*", None]})
+    assert shoal.anonymize(frame, quasi=["zip"], sensitive=["diag"], k=4).data.height == 4
+
+
+def test_numbers_without_a_middle_are_a_located_error():
+    with pytest.raises(ShoalError, match="no middle") as told:
+        shoal.anonymize(pl.DataFrame({"age": [1e308, -1e308, 0.0, 1.0]}), quasi=["age"], k=2)
+    assert "column 'age'" in str(told.value)
+
+
+def test_rows_the_hierarchy_knows_nothing_of_are_withheld_by_a_model():
+    tree = Tree(nodes={"north": ["a", "b"], "south": ["c"]})
+    model = shoal.anonymize(pl.DataFrame({"town": ["a", "b", "c", "c"]}), quasi={"town": tree}, k=2).model
+    data, why = model.apply(pl.DataFrame({"town": ["x", "y"]}))
+    assert (data.height, why) == (0, {"no published group covers it": 2})

@@ -120,7 +120,7 @@ def compare(
         labels, boxes = read_alike(table, grouping.labels, grouping.floor)
         released, groups = recode(frame, schema, table, labels, boxes)
         whose = None if people is None else people.filter(pl.Series(groups >= 0))
-        verdict = verify(released, schema.quasi, asked, people=whose, levels=levels)
+        verdict = verify(released, schema.quasi, asked, people=whose, levels=levels, every_row=True)
         if not verdict.kept:
             rows.append(Row(_name(method), k, note=str(next(f for f in verdict.findings if not f.kept))))
             continue

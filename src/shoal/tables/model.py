@@ -100,7 +100,7 @@ class Model:
             own, codes = hierarchy.compile(distinct, where=f"column {name!r}")
         except UsageError:  # another type, or beyond the declared domain: nothing covers it
             return
-        if own.depth != levels.depth:
+        if own.depth != levels.depth or not own.size:  # nothing here, or nothing the hierarchy knows
             return
         free = (codes >= 0) & (codes != own.missing)
         if own.missing >= 0 and levels.missing >= 0:

@@ -15,6 +15,7 @@ from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.levels import Codes, Levels
 
 Floats = NDArray[np.float64]
+LARGEST = np.finfo(np.float64).max / 2
 EXACT = 2**53  # beyond, neighbours are the same floating-point number
 
 
@@ -122,6 +123,12 @@ class Range(Hierarchy, frozen=True, tag="range"):
         low = low if self.bottom is None else max(low, float(self.bottom))
         high = high if self.top is None else min(high, float(self.top))
         low, high = min(low, high), max(low, high)
+        if max(-low, high) > LARGEST:
+            raise UsageError(
+                "numbers as large as these have no middle",
+                where=where,
+                hint="code the extremes with `bottom` and `top`",
+            )
         outside = int(np.sum((array < low) | (array > high)))
         if outside:
             raise UsageError(
