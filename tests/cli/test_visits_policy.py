@@ -117,12 +117,27 @@ def test_strict_stops_with_the_place_and_never_with_the_value(shoal, tmp_path, k
 def test_what_is_no_text_reads_alike_beside_a_bad_line_and_without(tmp_path):
     from shoal.connect.events import Events
 
-    odd = ['{"t": 1, "v": "x"}', '{"t": 2, "v": 3}', '{"t": 3, "v": true}', '{"t": 4, "v": {"a": [1, 2.5]}}']
+    values = [
+        '"x"',
+        "3",
+        "true",
+        '{"a": [1, 2.5, "é\\n\\""]}',
+        "7",
+        "7.0",
+        "7e0",
+        "1e20",
+        "1e-7",
+        "-0.0",
+        "1e15",
+        "[7.0]",
+    ]
+    odd = [f'{{"t": {at}, "v": {value}}}' for at, value in enumerate(values)]
     (tmp_path / "good.ndjson").write_text("\n".join(odd))
     (tmp_path / "bad.ndjson").write_text("\n".join([*odd, "{", '{"t": 5.5, "v": "y"}']))
     good, bad = (pl.concat(Events(str(tmp_path / f"{n}.ndjson"), ["t", "v"])) for n in ("good", "bad"))
-    assert bad[:4].equals(good)
-    assert bad[4:].rows() == [(None, None), (None, "y")]  # a time is never cut short
+    assert bad[: len(odd)].equals(good)
+    assert good["v"][4:7].to_list() == ["7"] * 3  # one person, however it is written
+    assert bad[len(odd) :].rows() == [(None, None), (None, "y")]  # a time is never cut short
 
 
 def test_a_broken_row_of_a_csv_is_withheld_and_the_rest_is_read(tmp_path):
