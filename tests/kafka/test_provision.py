@@ -207,6 +207,28 @@ def test_everyone_who_may_change_the_cluster_is_a_path(cluster, setting):
         service.cluster._until(lambda: all(r.principal != "User:*" for r in service.cluster.rights()), "it")
 
 
+def test_a_user_of_two_policies_keeps_what_the_other_gave(cluster, setting, tmp_path):
+    topic, nurse, research, provisioner = setting
+    first = provisioner()
+    first.apply(first.plan())
+    admin, other = AdminClient(cluster.login()), f"{topic}x"
+    admin.create_topics([NewTopic(other, 1, 1)])[other].result(30)
+    names = {
+        "topic": other,
+        "properties": str(tmp_path / "admin.properties"),
+        "research": f"{research}x",
+        "show": "diag",
+    }
+    text = POLICY.format(nurse=nurse, **names).replace("  nurse:", "  ward:").replace(f"    users: [{research}x]\n", "")
+    second = Provisioner(parse(text, str(tmp_path / "other.yaml")))
+    second.cluster._until(lambda: bool(second.cluster.partitions([other])), "the topic")
+    second.apply(second.plan())
+    assert provisioner().plan().changes == ()
+    second.destroy()
+    assert provisioner().plan().changes == ()
+    assert not {r for r in first.cluster.rights() if r.name in (f"{other}.ward", "ward.")}
+
+
 def test_a_topic_of_someone_else_is_no_view(cluster, setting):
     """A view called like another policy's source would let its users read that source."""
     topic, _, _, provisioner = setting

@@ -21,7 +21,7 @@ from shoal.runtime.kafka.backfill import Log, Rest, backfill, started
 from shoal.runtime.kafka.cluster import Cluster
 from shoal.runtime.kafka.codec import Codec
 from shoal.runtime.kafka.layout import Layout, fingerprint, layout, seen_by_role, widened
-from shoal.runtime.kafka.refusals import check, paths_of, refuse_closeness
+from shoal.runtime.kafka.refusals import at_home_nowhere, check, is_ours, paths_of, refuse_closeness
 from shoal.runtime.kafka.served import Audit, Served, former_topics, served_next
 
 
@@ -100,7 +100,7 @@ class Provisioner:
         ]
         if self.only is None:
             known = {user for view in before["views"].values() for user in view["users"]} if before else set()
-            self._users(wanted, known, changes, steps)
+            self._users(wanted, known, former, changes, steps)
             refusals += self._rights(wanted, known, former, changes, steps, switch)
         self._leave(wanted, former, changes, switch)
         wider = widened(before["views"], seen_by_role(self.policy)) if before else []
@@ -142,11 +142,13 @@ class Provisioner:
         wanted = layout(self.policy, self.cluster.partitions([topic]).get(topic, 1), served)
         # whoever was let in last, too, though the policy may have forgotten them since
         former = {u for v in (last or {"views": {}})["views"].values() for u in v["users"]}
+        topics, roles = {*wanted.topics, *served.values()}, {*wanted.views, *served}
         now, people = self.cluster.rights(), wanted.principals | {f"User:{u}" for u in former}
-        mine = {r for r in now if r.principal in people} | (now & wanted.rights)
+        mine = {r for r in now if r.principal in people and is_ours(r, topics, roles, self.source)}
+        mine |= now & wanted.rights
         self.cluster.revoke(mine)
-        self.cluster.delete_users({*wanted.users, *former})
-        there = sorted(self.cluster.partitions({*wanted.topics, *served.values()}))
+        self.cluster.delete_users(at_home_nowhere({*wanted.users, *former}, now - mine))
+        there = sorted(self.cluster.partitions(topics))
         self.cluster.delete_topics(there)
         # what a group has read of the source says nothing about views that are made anew
         self.cluster.delete_group(self.source.group)
@@ -178,14 +180,23 @@ class Provisioner:
                 changes.append(Change("change", "topic", name, ", ".join(f"{k}={v}" for k, v in other.items())))
                 steps.append(lambda n=name, o=other: self.cluster.set_configs(n, o))  # type: ignore[misc]
 
-    def _users(self, wanted: Layout, known: set[str], changes: list[Change], steps: list[Callable[[], None]]) -> None:
+    def _users(
+        self,
+        wanted: Layout,
+        known: set[str],
+        former: Mapping[str, str],
+        changes: list[Change],
+        steps: list[Callable[[], None]],
+    ) -> None:
         names = list(wanted.users)
         new = [u for u in names if u not in self.cluster.users(names)]
         if new:
             passwords = {user: password_of(user, self.source.folder) for user in new}
             changes += [Change("create", "user", user) for user in new]
             steps.append(lambda: self.cluster.set_users(passwords))
-        gone = sorted(known - set(names))
+        topics, roles = {*wanted.topics, *former.values()}, {*wanted.views, *former}
+        others = {r for r in self.cluster.rights() if not is_ours(r, topics, roles, self.source)}
+        gone = sorted(at_home_nowhere(known - set(names), others))
         if gone and self.cluster.users(gone):
             changes += [Change("delete", "user", user) for user in gone]
             # first of all: whoever was removed is out before anything else happens
@@ -216,7 +227,8 @@ class Provisioner:
         old = {r for r in extra if r.resource == "TOPIC" and r.name in set(served.values()) - set(wanted.topics)}
         # who stays reads the former version until the new one is filled; who was removed is out at once
         left = {r for r in old if r.principal in wanted.principals}
-        surplus = {r for r in extra if r.resource != "TOPIC" or r.name in wanted.topics} | (old - left)
+        mine = {r for r in extra if is_ours(r, set(wanted.topics), {*wanted.views, *served}, self.source)}
+        surplus = mine | (old - left)
         for verb, rights in (("grant", missing), ("revoke", surplus | left)):
             changes += [
                 Change(verb, "right", r.principal, f"{r.operation} {r.resource} {r.name}") for r in sorted(rights)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from shoal.connect.kafka import Source
 from shoal.core.errors import PolicyError
 from shoal.policy.document import Policy
 from shoal.policy.views import RoleView
@@ -35,6 +36,20 @@ def paths_of(rights: Set[Right], wanted: Layout, principals: Set[str]) -> set[Ri
         if concerned and (rules or any(right.covers("TOPIC", name) for name in forbidden)):
             out.add(right)
     return out
+
+
+def is_ours(right: Right, topics: Set[str], roles: Set[str], source: Source) -> bool:
+    """Whether a right is about what a policy makes, or reaches its workers; a user may be at home in other policies."""
+    if right.resource == "TOPIC":
+        return right.name in topics
+    if right.resource == "GROUP":
+        return right.name in {f"{role}." for role in roles} or right.covers("GROUP", source.group)
+    return right.resource != "TRANSACTIONAL_ID" or right.covers("TRANSACTIONAL_ID", f"shoal-{source.topic}-")
+
+
+def at_home_nowhere(users: Set[str], others: Set[Right]) -> set[str]:
+    """Of these users, those without other rights: only their logins may be taken away."""
+    return set(users) - {right.principal.removeprefix("User:") for right in others}
 
 
 def refuse_closeness(policy: Policy) -> None:
