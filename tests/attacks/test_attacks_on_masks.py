@@ -296,3 +296,23 @@ def test_colluding_roles_average_noise_by_root_n_measured():
     all_ = np.array([np.mean([r.one(50.0, p) for r in roles]) - 50.0 for p in range(2000)])
     print(f"\n16 colluding roles shrink noise of spread {one.std():.2f} to {all_.std():.2f}")
     assert all_.std() == pytest.approx(one.std() / 4, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["aggregate", "microaggregate"])
+@pytest.mark.parametrize("none", [math.nan, math.inf, None])
+def test_people_without_a_number_hide_nobody(name, none):
+    """Fails: to surround a victim with people whose value is no number, so that a mean is the victim's own."""
+    running = MASKS.decode({"use": name, "k": 3}).start(Context(type="float"))
+    crowd = pl.Series(["victim", "a", "b", "c"])
+    assert running.apply(pl.Series([50.0, none, none, none]), crowd) is None
+    assert running.apply(pl.Series([50.0, none, none, none]), None) is None
+    told = running.apply(pl.Series([50.0, 10.0, 30.0, none]), crowd)
+    assert told is not None
+    assert told[:3].to_list() == [30.0] * 3
+
+
+def test_nobody_in_particular_is_no_person_of_a_group():
+    running = MASKS.decode({"use": "microaggregate", "k": 3}).start(Context(type="float"))
+    told = running.apply(pl.Series([1.0, 2.0, 3.0, 11.0, 12.0, 13.0]), pl.Series(["a", "b", None, "c", "d", "e"]))
+    assert told is not None
+    assert told.n_unique() == 1

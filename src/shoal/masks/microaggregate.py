@@ -64,7 +64,7 @@ class _Microaggregate(RunningWindow):
         usable = np.isfinite(numbers)
         order = np.flatnonzero(usable)[np.argsort(numbers[usable], kind="stable")]
         labels = microaggregate(np.ascontiguousarray(numbers[order]), self.k)
-        if people is not None and people.n_unique() < len(people):
+        if people is not None and (people.n_unique() < len(people) or people.null_count()):
             labels = merge_until(labels, people.gather(order).rank("dense").fill_null(0).to_numpy(), self.k)
         grouped = pl.DataFrame({"row": order, "value": numbers[order], "group": labels})
         made = grouped.with_columns(getattr(pl.col("value"), self._publish)().over("group"))

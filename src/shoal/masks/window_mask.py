@@ -52,7 +52,8 @@ class RunningWindow(Running):
 
     def apply(self, values: pl.Series, people: pl.Series | None, number: int = 0) -> pl.Series | None:
         """The masked values of window ``number``, or nothing: withheld. ``people`` says whose values they are."""
-        present = values.is_not_null()
+        # what is no number is no value: the mean of one number and two that are none is somebody's own
+        present = values.is_finite().fill_null(False) if values.dtype.is_float() else values.is_not_null()
         who = people.filter(present).drop_nulls().n_unique() if people is not None else int(present.sum())
         return None if who < self.k else self.mask(values, people, number)
 
