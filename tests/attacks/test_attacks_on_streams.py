@@ -189,3 +189,17 @@ def test_order_inside_an_emission_correlates_with_nothing() -> None:
     correlation = float(np.corrcoef(events, np.arange(len(events)))[0, 1])
     print(f"correlation of arrival and publication order: {correlation:+.3f}")
     assert abs(correlation) < 0.1  # 4.5 standard errors at 2,000 tuples
+
+
+@pytest.mark.parametrize("name", DELAYED)
+def test_two_ways_to_be_missing_are_one_value(name: str) -> None:
+    """Fails: to pass off "not a number" and "missing" as two diagnoses. Both are written as null."""
+    columns = {**SCHEMA.columns, "diag": Column("sensitive", type="float")}
+    told = {}
+    for second in (None, 7.0):
+        ages = [50] * 200
+        frame = pl.DataFrame({"who": range(200), "age": ages, "pay": ages, "diag": [float("nan"), second] * 100})
+        stream = method(name).start(Schema(columns), [KAnonymity(2), LDiversity(2, "diag")], key=KEY)
+        told[second] = push(stream, frame.cast({"who": pl.String, "diag": pl.Float64}), 0, 60)
+    assert not told[None]
+    assert told[7.0]

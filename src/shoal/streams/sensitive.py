@@ -80,6 +80,8 @@ class Values:
         """Codes and what is wrong with a value."""
         if self._range is not None:
             return self._ordered(values)
+        if values.dtype.is_float():  # "not a number" is a missing value, as the verifier reads it
+            values = values.fill_nan(None)
         prints = self._printer.column(values.cast(pl.String))
         prints = np.where(prints == 0, NONE, prints)
         local, first = number(prints)
