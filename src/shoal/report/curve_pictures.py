@@ -1,7 +1,7 @@
 """The charts of a release of curves: envelopes with what lies in them, shapes before and after, sizes, widths.
 
 No curve of a record is drawn on its own here: a line inside an envelope, and a shape "before", is the mean of all the
-records that share one published pattern, at least P of them.
+records that share one published pattern, at least three of them: the mean of two is known to both, that of one is his.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from shoal.report.chart import Axis, Bars, Histogram, Lines, Mark, Series, bins
 from shoal.series.face import SeriesRelease
 
 WIDTH = 440
+FEWEST = 3  # curves whose mean is drawn
 MOST = 4  # lines inside an envelope, shapes beside each other
 BEFORE, AFTER = 1, 0  # places in the palette
 
 
 def _subgroups(release: SeriesRelease, group: int | None = None) -> list[NDArray[np.int64]]:
-    """The curves of each subgroup, largest first; of one group if asked."""
+    """The curves of each subgroup whose mean may be drawn, largest first; of one group if asked."""
     cells = release.grouping.cells()[release.records]
     inside = np.ones(len(cells), np.bool_) if group is None else release.published.group == group
     found = [release.records[inside & (cells == cell)] for cell in np.unique(cells[inside])]
-    return sorted(found, key=lambda rows: (-len(rows), int(rows.min())))
+    return sorted((rows for rows in found if len(rows) >= FEWEST), key=lambda rows: (-len(rows), int(rows.min())))
 
 
 def some_groups(release: SeriesRelease) -> list[int]:
