@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import msgspec
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import (
@@ -150,6 +151,9 @@ def test_widening_needs_a_word(setting):
         wider.apply(wider.plan())
     wider.apply(wider.plan(), allow_wider=True)
     assert provisioner("diag, age").plan().wider == ()
+    other = Provisioner(msgspec.structs.replace(provisioner("diag, age").policy, dataset="another"))
+    with pytest.raises(PolicyError, match="another dataset"):  # it would delete these views as its own former ones
+        other.plan()
 
 
 def test_a_removed_user_is_out_at_once(cluster, setting, monkeypatch):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.core.errors import ShoalError
+from shoal.core.errors import PolicyError, ShoalError
 from shoal.policy.load import parse
 from shoal.runtime.kafka.layout import Right, layout, seen_by_role, widened
+from shoal.runtime.kafka.provision import refuse_shared_variables
 from shoal.runtime.kafka.served import definition
 
 POLICY = """
@@ -99,3 +100,11 @@ def test_another_tree_in_the_same_file_is_another_view(tmp_path):
     (tmp_path / "wards.csv").write_text("a;north;*\nb;south;*\n")
     assert definition(first, "research") != said  # the worker refuses it until it is applied
     assert widened(seen, seen_by_role(first)) == ["research: declared otherwise: ward"]
+
+
+def test_no_two_users_share_a_password(monkeypatch):
+    refuse_shared_variables(["ward-1", "ward_1"])  # from files
+    monkeypatch.setenv("SHOAL_PASSWORD_WARD_1", "secret")
+    with pytest.raises(PolicyError, match="share the password") as told:
+        refuse_shared_variables(["ward-1", "ward2", "ward_1"])
+    assert "secret" not in str(told.value)

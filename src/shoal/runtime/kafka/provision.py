@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,6 +84,12 @@ class Provisioner:
         if partitions > 1:
             refuse_closeness(self.policy)
         before = self.last_applied()
+        if before is not None and before.get("dataset", self.policy.dataset) != self.policy.dataset:
+            raise PolicyError(
+                f"the source {topic!r} is served by the policy of another dataset: its views would be deleted",
+                where=self.policy.path,
+                hint="one policy per source: put all views into one, or `shoal serve destroy` the other first",
+            )
         served = served_next(self.policy, before)
         former = former_topics(before)
         wanted = layout(self.policy, partitions, {role: one.topic for role, one in served.items()})
@@ -191,6 +197,7 @@ class Provisioner:
         names = list(wanted.users)
         new = [u for u in names if u not in self.cluster.users(names)]
         if new:
+            refuse_shared_variables(names)
             passwords = {user: password_of(user, self.source.folder) for user in new}
             changes += [Change("create", "user", user) for user in new]
             steps.append(lambda: self.cluster.set_users(passwords))
@@ -257,6 +264,7 @@ class Provisioner:
             {
                 "at": int(time.time()),
                 "by": self.properties.get("sasl.username") or getpass.getuser(),
+                "dataset": self.policy.dataset,
                 "policy": fingerprint(self.policy),
                 "views": seen_by_role(self.policy),
                 "served": msgspec.to_builtins(served, str_keys=True),
@@ -265,9 +273,30 @@ class Provisioner:
         )
 
 
+def variable_of(user: str) -> str:
+    """The environment variable of a user's password."""
+    return "SHOAL_PASSWORD_" + "".join(c if c.isalnum() else "_" for c in user).upper()
+
+
+def refuse_shared_variables(users: Sequence[str]) -> None:
+    """Two users whose password would come from one variable could log in as each other.
+
+    >>> refuse_shared_variables(["ward1", "ward2"])
+    """
+    found: dict[str, str] = {}
+    for user in users:
+        other = found.setdefault(variable_of(user), user)
+        if other != user and variable_of(user) in os.environ:
+            raise PolicyError(
+                f"the users {other!r} and {user!r} would share the password in {variable_of(user)}",
+                where="views",
+                hint="rename one, or write their passwords into files",
+            )
+
+
 def password_of(user: str, folder: Path) -> str:
     """A user's password from the environment or from a file beside the policy; never from the policy."""
-    variable = "SHOAL_PASSWORD_" + "".join(c if c.isalnum() else "_" for c in user).upper()
+    variable = variable_of(user)
     file = folder / "passwords" / user
     if variable in os.environ:
         return os.environ[variable]
