@@ -108,3 +108,18 @@ def test_no_two_users_share_a_password(monkeypatch):
     with pytest.raises(PolicyError, match="share the password") as told:
         refuse_shared_variables(["ward-1", "ward2", "ward_1"])
     assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("was", "is_now", "why"),
+    [
+        ("views: {ward:", "views: {ward.night: {show: [number]}, ward:", "would cover those of 'ward.night'"),
+        ("worker: shoal", "worker: shoal, group: ward.workers", "would cover those of 'ward.workers'"),
+        ("users: [nurse]", "users: ['*']", "one user"),
+    ],
+)
+def test_a_role_reaches_nobody_elses_groups_and_a_user_is_one(was, is_now, why):
+    text = POLICY % ("", "")
+    layout(parse(text), 2)
+    with pytest.raises(PolicyError, match=why):
+        layout(parse(text.replace(was, is_now)), 2)

@@ -90,6 +90,14 @@ def layout(policy: Policy, partitions: int, served: Mapping[str, str] | None = N
         for user in view.users:
             users.append(user)
             rights |= role_rights(role, user, topic.name)
+    for role in policy.views:
+        # a role reads in groups called `role.…`: it must not reach into another's, nor into the workers'
+        inside = [name for name in (described.group, *policy.views) if name.startswith(f"{role}.")]
+        if inside:
+            raise PolicyError(f"groups of {role!r} would cover those of {inside[0]!r}", where="views", hint="rename it")
+    strange = [user for user in users if user == "*" or not user.strip()]
+    if strange:
+        raise PolicyError("a user is one user, by name", where="views", hint="`*` would let everyone in")
     twice = sorted({u for u in users if users.count(u) > 1})
     if twice:
         raise PolicyError(
