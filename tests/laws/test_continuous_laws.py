@@ -184,3 +184,17 @@ def test_the_fuzz_in_which_the_original_breaks_k():
             out = growing.push(pl.DataFrame({f"c{j}": random.integers(0, 4, n) for j in range(4)}), seed=seed)
             assert out.data is not None
             assert out.data.group_by(out.data.columns).len()["len"].min() >= 3
+
+
+def test_another_tree_in_the_same_file_is_another_schema(tmp_path):
+    """A cell published as one node and then as another, not a higher one, tells where both meet."""
+    file, path = tmp_path / "towns.csv", tmp_path / "state"
+    file.write_text("a;north;*\nb;north;*\nc;south;*\nd;south;*\n")
+    declared = Schema.build(quasi={"town": Tree(file=str(file))})
+    growing = Continuous(declared, [KAnonymity(2)])
+    assert growing.push(pl.DataFrame({"town": ["a", "b", "c", "d"]})).released == 4
+    save(growing, path)
+    load(path, declared, [KAnonymity(2)])
+    file.write_text("a;south;*\nb;north;*\nc;south;*\nd;south;*\n")
+    with pytest.raises(UsageError, match="another schema"):
+        load(path, declared, [KAnonymity(2)])

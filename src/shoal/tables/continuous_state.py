@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError, OutputError, UsageError
+from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Schema
 from shoal.promises.base import Promise
 from shoal.tables.base import TableMethod
@@ -146,6 +147,10 @@ def _open(state: State, key: bytes | None, path: Path) -> bytes:
 
 def _declared(continuous: Continuous) -> str:
     columns = {n: msgspec.to_builtins(c, enc_hook=repr) for n, c in continuous.schema.columns.items()}
+    for name, column in continuous.schema.columns.items():
+        if isinstance(column.hierarchy, Tree) and column.hierarchy.file is not None:
+            # another tree in the same file would move published cells to other nodes, not to higher ones
+            columns[name]["hierarchy"]["file"] = list(column.hierarchy.paths().items())
     asked = [msgspec.to_builtins(p) for p in continuous.promises]
     text = msgspec.json.encode([columns, asked, continuous.publish], order="deterministic")
     return hashlib.blake2b(text, digest_size=16).hexdigest()
