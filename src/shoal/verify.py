@@ -108,7 +108,7 @@ def withheld(frame: pl.DataFrame, quasi: Sequence[str]) -> NDArray[np.bool_]:
 
 
 def _is_suppressed(column: pl.Series) -> pl.Series:
-    if column.dtype == pl.Struct:
+    if column.dtype == pl.Struct and "text" in column.struct.fields:
         column = column.struct.field("text")
     if column.dtype != pl.String:
         return pl.Series(np.zeros(len(column), np.bool_))
@@ -164,8 +164,8 @@ def intersection(
 
 
 def _codes(series: pl.Series) -> NDArray[np.int32]:
-    if series.dtype == pl.Struct:
-        series = series.struct.field("text")
+    if series.dtype == pl.Struct:  # all it shows, not its text alone
+        return group(series.struct.unnest(), series.struct.fields)
     if series.dtype.is_float():  # "not a number" is a missing value, and equals another one
         series = series.fill_nan(None)
     values = series.unique()

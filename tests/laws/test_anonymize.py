@@ -344,3 +344,9 @@ def test_rows_the_hierarchy_knows_nothing_of_are_withheld_by_a_model():
     model = shoal.anonymize(pl.DataFrame({"town": ["a", "b", "c", "c"]}), quasi={"town": tree}, k=2).model
     data, why = model.apply(pl.DataFrame({"town": ["x", "y"]}))
     assert (data.height, why) == (0, {"no published group covers it": 2})
+
+
+def test_cells_with_one_text_and_other_ends_are_different():
+    ends = [{"text": "[20, 29]", "low": low, "high": low} for low in (21.0, 27.0, 27.0, None, None)]
+    found = shoal.verify(pl.DataFrame({"age": ends}), quasi=["age"], k=2).findings[0]
+    assert (found.groups, found.broken) == (3, 1)
