@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
 from shoal.policy.load import parse
+from shoal.runtime.kafka import stateful
 from shoal.runtime.kafka.masking import Masking
 from shoal.runtime.kafka.output import Record
 from shoal.runtime.kafka.served import Served
+from shoal.runtime.kafka.shards import Shard
 
 KEYS = KeyRing({"default": {1: bytes(range(32))}})
 POLICY = parse("""
@@ -47,3 +50,46 @@ def test_what_a_views_format_refuses_is_a_dead_letter_of_that_view_alone():
     letters = {r.offset: msgspec.json.decode(letter)["views"] for r, letter in masking.letters("patients")}
     both = ["patients.ward", "patients.office"]
     assert letters == {30: both, 3: both[1:], 13: both[1:], 23: both[1:]}
+
+
+LONG = parse("""
+dataset: patients
+source: {use: kafka, topic: patients, brokers: nowhere}
+columns:
+  time: {role: time}
+  pid: {role: subject, type: str}
+  age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 100}}
+  note: {role: plain, type: str}
+  "visits[*].ward": {role: plain, type: str}
+views:
+  plain: {show: [note, visits], masks: {note: tokenize, "visits[*].ward": tokenize}}
+  groups:
+    show: [age, note]
+    masks: {note: tokenize}
+    promises: [{use: k-anonymity, k: 2}]
+    method: {use: batches, delay: 2}
+  windows:
+    show: [age, note]
+    masks: {note: tokenize, age: {use: aggregate, k: 2, window: {use: tumbling, size: 3}}}
+""")
+
+
+@pytest.mark.parametrize("role", list(LONG.views))
+def test_what_masks_make_too_large_to_publish_stops_nobody(role):
+    """A token is longer than its value: no record may be published that no broker takes, nor end the worker."""
+    served = {role: Served("patients.it", "patients.it", "")}
+    masking = Masking(LONG, KEYS, served, None)
+    masking.open("patients", {"patients.it": 1})
+    start = b'{"time":%d,"pid":"%d","age":30,"note":"%s"'
+    values = [(start + b"}") % (n, n, b"x" * (850_000 if n in (2, 5) else 5)) for n in range(9)]
+    values += [(start + b',"visits":[%s]}') % (9, 9, b"x", b",".join([b'{"ward":"a"}'] * 40_000))]
+    records = [Record(0, n, None, value, 1) for n, value in enumerate(values)]
+    shards = []
+    if masking.stateful:
+        shards = [Shard(role, "it", 0, stateful.start(LONG, role, 0, KEYS, masking.disguises[role], None), None)]
+    masking.take(records, {0: shards})
+    out = masking.mixed(role, b"1")
+    assert out
+    assert max(len(r.value) for r in out) < 1_000_000
+    if role != "windows":  # there they are withheld with their window
+        assert {2, 5} <= {record.offset for record, _ in masking.dead} <= {2, 5, 9}

@@ -14,7 +14,7 @@ from shoal.policy.document import Policy
 from shoal.policy.records import RecordViews
 from shoal.policy.views import RoleView
 from shoal.runtime.kafka.codec import Codec
-from shoal.runtime.kafka.output import COARSE, Disguise, Outgoing, Record
+from shoal.runtime.kafka.output import COARSE, ROOM, Disguise, Outgoing, Record
 from shoal.runtime.kafka.served import Served
 from shoal.runtime.kafka.shards import Shard
 from shoal.runtime.kafka.stateful import remembers
@@ -112,17 +112,22 @@ class Masking:
         self, role: str, records: list[Record], values: list[bytes]
     ) -> tuple[list[Record], list[bytes], list[Record]]:
         """Records and values as the view's topic carries them, and the records whose values its format refuses."""
-        if self._codec is None:
+        if self._codec is None and max(map(len, values), default=0) <= ROOM:
             return records, values, []
         kept, out, odd = [], [], []
         for record, value in zip(records, values, strict=True):
             try:
-                out.append(self._codec.encode(role, value))
-                kept.append(record)
+                made = value if self._codec is None else self._codec.encode(role, value)
             except KafkaError:  # the registry's fault, not the record's
                 raise
             except InputError:
                 odd.append(record)
+                continue
+            if len(made) > ROOM:
+                odd.append(record)
+            else:
+                out.append(made)
+                kept.append(record)
         return kept, out, odd
 
 

@@ -20,6 +20,9 @@ from shoal.core.keys import DEFAULT, KeyRing
 from shoal.policy.document import View
 
 COARSE = 60_000  # milliseconds
+ROOM = (
+    950_000  # bytes of a value: masks may make it longer, and clients and brokers take a million unless told otherwise
+)
 BLOCK = 16  # neighbours in the source whose places one hash draws, four bytes each
 
 

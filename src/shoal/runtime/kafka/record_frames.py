@@ -24,7 +24,9 @@ from shoal.policy.paths import EACH, Node, tree
 from shoal.policy.record_writer import record_type
 from shoal.policy.views import RoleView
 from shoal.policy.windowed import tell_in_utc
+from shoal.runtime.kafka.output import ROOM
 
+TOKEN = 128  # bytes by which a masked or generalized value may be longer than twice its own
 CARRIED = "\x00"  # names that begin so travel with a record and are never published
 
 
@@ -45,12 +47,17 @@ class RecordFrames:
         self._moments = [self._getters[n] for n, c in self._columns.items() if c.type == "datetime"]
         self._output = tree(n for n in columns if view.hidden != "drop" or n in seen)
         self._encode = msgspec.json.Encoder().encode
+        # a token is twice as long as its value, and a little longer
+        self._most = ROOM // 2 - TOKEN * len(columns) if view.masks else ROOM - TOKEN * len(columns)
         self._structs: dict[int, Any] = {}
 
     def read(self, values: Sequence[bytes]) -> tuple[pl.DataFrame, list[int]]:
         """The records that can be read, and the positions of those that cannot."""
         rows, refused = [], []
         for at, value in enumerate(values):
+            if len(value) > self._most:  # once it is in a group, the group needs it
+                refused.append(at)
+                continue
             try:
                 str(value, "utf-8")  # what is not decoded below is not checked there
                 row = self._decode(value)

@@ -10,7 +10,7 @@ import msgspec
 from shoal.core.keys import KeyRing
 from shoal.policy.views import RoleView
 from shoal.policy.windowed import WindowedView
-from shoal.runtime.kafka.output import Disguise, Outgoing, Record
+from shoal.runtime.kafka.output import ROOM, Disguise, Outgoing, Record
 
 
 class WindowView:
@@ -76,7 +76,7 @@ class WindowView:
 
     def _settled(self, outcome: Any) -> list[Outgoing]:
         origin = self._held.pop(outcome.number)
-        if outcome.record is None:
+        if outcome.record is None or len(outcome.record) > ROOM:
             self._withheld += 1
             return []
         dressed = self._disguise.dress(origin, outcome.record)
