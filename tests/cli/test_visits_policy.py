@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 POLICY = """
 dataset: visits
@@ -138,6 +141,28 @@ def test_what_is_no_text_reads_alike_beside_a_bad_line_and_without(tmp_path):
     assert bad[: len(odd)].equals(good)
     assert good["v"][4:7].to_list() == ["7"] * 3  # one person, however it is written
     assert bad[len(odd) :].rows() == [(None, None), (None, "y")]  # a time is never cut short
+
+
+texts = st.text(alphabet='a",\n1 ', max_size=6)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(texts, texts), min_size=1, max_size=8), chunk=st.integers(1, 60), broken=st.booleans())
+def test_a_text_of_several_lines_invents_no_events(tmp_path, rows, chunk, broken):
+    """Whoever writes a text is no crowd: its lines are no rows, wherever a chunk ends or a row is broken."""
+    from shoal.connect.events import Events
+
+    path = tmp_path / "e.csv"
+    with path.open("w", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        writer.writerow(["time", "who", "note"])
+        writer.writerows([number, who, note] for number, (who, note) in enumerate(rows))
+        out.write('9,"x\n' if broken else "")
+    read = pl.concat(Events(str(path), ["time", "who", "note"], chunk=chunk), how="vertical_relaxed").rows()
+    expected = [(str(number), who or None, note or None) for number, (who, note) in enumerate(rows)]
+    shown = [(time, who or None, note or None) for time, who, note in read]
+    assert shown[: len(rows)] == expected
+    assert all(row == (None, None, None) for row in shown[len(rows) :])
 
 
 def test_a_broken_row_of_a_csv_is_withheld_and_the_rest_is_read(tmp_path):

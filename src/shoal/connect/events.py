@@ -12,7 +12,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from select import select
 from typing import IO, cast
@@ -25,6 +25,7 @@ from shoal.connect.files import format_of
 from shoal.core.errors import InputError, OutputError, UsageError
 
 CHUNK = 8 << 20
+FAR = 1000  # lines that one quoted text may take
 NEWLINE = 10
 
 
@@ -56,7 +57,7 @@ class Events:
             header = b""
             if kind == "csv":
                 header = stream.readline()
-            for lines in self._whole_lines(stream):
+            for lines in self._whole_lines(stream, _end_of_rows if kind == "csv" else _end_of_lines):
                 if lines is None:
                     yield pl.DataFrame()
                     continue
@@ -76,7 +77,7 @@ class Events:
                 "cannot be read as Parquet", where=self.path, hint=f"expected columns {', '.join(self.columns)}"
             ) from None
 
-    def _whole_lines(self, stream: IO[bytes]) -> Iterator[bytes | None]:
+    def _whole_lines(self, stream: IO[bytes], end: Callable[[bytes], int]) -> Iterator[bytes | None]:
         """What has arrived, cut behind its last line end: a quiet pipe is not kept waiting. None: nothing came."""
         read = getattr(stream, "read1", stream.read)
         rest: list[bytes] = []
@@ -93,11 +94,14 @@ class Events:
                 self.waiting = False
             if not data:
                 break
-            cut = data.rfind(b"\n") + 1
+            if b"\n" not in data:
+                rest.append(data)
+                continue
+            data = b"".join([*rest, data])
+            cut = end(data)
             if cut:
-                yield b"".join([*rest, data[:cut]])
-                rest = []
-            rest.append(data[cut:])
+                yield data[:cut]
+            rest = [data[cut:]]
         last = b"".join(rest)
         if last.strip():
             yield last
@@ -129,7 +133,7 @@ class Events:
         head, *lines = text.decode(errors="replace").rstrip("\r\n").split("\n")
         names = next(csv.reader([head]), [])
         rows: list[list[str | None]] = []
-        for at, line in enumerate(lines):
+        for at, line in enumerate(_rows(lines, len(names))):
             cells = _cells(line.rstrip("\r"))
             if cells is None or len(cells) != len(names):
                 if self.strict:
@@ -181,9 +185,43 @@ class Events:
         return pl.DataFrame(rows, schema=schema, strict=False)
 
 
+def _end_of_lines(data: bytes) -> int:
+    """Behind the last line end."""
+    return data.rfind(b"\n") + 1
+
+
+def _end_of_rows(data: bytes) -> int:
+    """Behind the last line end that no quotes are open at: a text of several lines must not become rows of its own.
+
+    Where that would be far back a quote is missing, and lines are rows again.
+    """
+    last = end = data.rfind(b"\n") + 1
+    is_open = data.count(b'"', 0, end) % 2 == 1
+    for _ in range(FAR):
+        if not is_open:
+            return end
+        before = data.rfind(b"\n", 0, end - 1) + 1
+        is_open ^= data.count(b'"', before, end) % 2 == 1
+        end = before
+    return last
+
+
+def _rows(lines: list[str], width: int) -> Iterator[str]:
+    """Rows of a CSV: a line whose quotes stay open goes on to where they close, if that makes a row."""
+    at = 0
+    while at < len(lines):
+        line, at = lines[at], at + 1
+        if line.count('"') % 2:
+            close = next((i for i in range(at, min(at + FAR, len(lines))) if lines[i].count('"') % 2), at - 1)
+            joined = "\n".join([line, *lines[at : close + 1]])
+            if close >= at and len(_cells(joined) or ()) == width:
+                line, at = joined, close + 1
+        yield line
+
+
 def _cells(line: str) -> list[str] | None:
     try:
-        return next(csv.reader([line], strict=True), None)
+        return next(csv.reader(io.StringIO(line, newline=""), strict=True), None)
     except csv.Error:
         return None
 
