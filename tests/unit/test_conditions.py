@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.core.errors import UsageError
+from shoal.masks import MASKS
+from shoal.masks.base import Context
 from shoal.masks.condition import Condition
 
 leaf = st.one_of(
@@ -95,3 +97,19 @@ def test_what_the_engine_cannot_promise_is_refused(pattern, word):
 def test_a_condition_is_exactly_one_test(data):
     with pytest.raises((UsageError, msgspec.ValidationError)):
         msgspec.convert(data, Condition)
+
+
+MINOR = {"column": "age", "between": [0, 17]}
+ADULT = {"column": "age", "between": [18, None]}
+
+
+@pytest.mark.parametrize("when", [MINOR, {"not": ADULT}, {"any": [MINOR]}, {"all": [MINOR, {"not": ADULT}]}])
+def test_a_number_written_as_text_hides_what_the_number_would(when):
+    """Fails: to write 17 as "17", so that nobody hides what a minor has."""
+    hide = MASKS.decode({"use": "conditional", "when": when, "then": "hidden"})
+    running = hide.start(Context(column="diag", type="str", types={"age": None}))
+    ages = [17, "17", "many", True, float("nan"), 18.0, 40]
+    assert [running.one("flu", age) for age in ages] == ["hidden"] * 5 + ["flu"] * 2
+    frame = pl.DataFrame({"diag": ["flu"] * 4, "age": [17.0, float("nan"), 18.0, 40.0]})
+    made = frame.select(running.expression(pl.col("diag"), pl.col("age"))).to_series()
+    assert made.to_list() == ["hidden", "hidden", "flu", "flu"]

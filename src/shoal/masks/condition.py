@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Scalar = str | int | float | bool
+Test = Callable[[tuple[Any, ...]], bool | None]
 LONGEST_PATTERN = 1000
 
 
@@ -23,7 +24,8 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
     ``equals`` and ``in`` compare as text, ``between`` includes both ends (null: no end), ``matches`` looks for a
     regular expression anywhere in the text, in an engine whose time grows with the text alone (RE2: no
-    back-references, no catastrophe). A missing value passes no test.
+    back-references, no catastrophe). A missing value passes no test. Where ``between`` asks for a number and something
+    else stands, nobody can tell (none): a mask then hides, as it hides where the condition holds.
     """
 
     column: str | None = None
@@ -52,19 +54,19 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
             found += part.columns()
         return list(dict.fromkeys(found))
 
-    def test(self, place: Mapping[str | None, int]) -> Callable[[tuple[Any, ...]], bool]:
+    def test(self, place: Mapping[str | None, int]) -> Test:
         """A function of a row of values; ``place`` says where each column stands in it."""
         if self.all is not None:
             parts = [c.test(place) for c in self.all]
-            return lambda row: all(p(row) for p in parts)
+            return lambda row: _and(p(row) for p in parts)
         if self.any is not None:
             parts = [c.test(place) for c in self.any]
-            return lambda row: any(p(row) for p in parts)
+            return lambda row: _not(_and(_not(p(row)) for p in parts))
         if self.none is not None:
             part = self.none.test(place)
-            return lambda row: not part(row)
+            return lambda row: _not(part(row))
         at, accepts = place[self.column], self._accepts()
-        return lambda row: row[at] is not None and accepts(row[at])
+        return lambda row: False if row[at] is None else accepts(row[at])
 
     def express(self, column: Mapping[str | None, pl.Expr], kind: Mapping[str | None, Type | None]) -> pl.Expr:
         """The same as a polars expression."""
@@ -79,19 +81,17 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         here = column[self.column]
         if self.equals is not None or self.among is not None:
             wanted = [text_of(v) for v in (self.among if self.among is not None else (self.equals,))]
-            found = as_text(here, kind.get(self.column)).is_in(wanted)
-        else:
-            accepts = self._accepts()
-            found = here.map_batches(lambda s: _each(s, accepts), return_dtype=pl.Boolean())
-        return found.fill_null(False)
+            return as_text(here, kind.get(self.column)).is_in(wanted).fill_null(False)
+        accepts = self._accepts()
+        return here.map_batches(lambda s: _each(s, accepts), return_dtype=pl.Boolean())
 
-    def _accepts(self) -> Callable[[Any], bool]:
+    def _accepts(self) -> Callable[[Any], bool | None]:
         if self.between is not None:
             low, high = (
                 float("-inf") if e is None and not i else float("inf") if e is None else e
                 for i, e in enumerate(self.between)
             )
-            return lambda v: is_number(v) and low <= v <= high
+            return lambda v: low <= v <= high if is_number(v) else None
         if self.matches is not None:
             search = pattern(self.matches).search
             return lambda v: search(text_of(v)) is not None
@@ -118,11 +118,21 @@ def pattern(text: str) -> Any:
         ) from None
 
 
-def _each(values: pl.Series, accepts: Callable[[Any], bool]) -> pl.Series:
+def _and(parts: Iterable[bool | None]) -> bool | None:
+    """False if a part is, else none if one cannot be told, else true."""
+    found = list(parts)
+    return False if False in found else None if None in found else True
+
+
+def _not(part: bool | None) -> bool | None:
+    return None if part is None else not part
+
+
+def _each(values: pl.Series, accepts: Callable[[Any], bool | None]) -> pl.Series:
     import polars as pl
 
     distinct = values.unique()
-    good = pl.Series([v is not None and accepts(v) for v in distinct.to_list()], dtype=pl.Boolean)
+    good = pl.Series([False if v is None else accepts(v) for v in distinct.to_list()], dtype=pl.Boolean)
     table = pl.DataFrame({"was": distinct, "is": good})
     found = pl.DataFrame({"was": values}).join(table, on="was", how="left", nulls_equal=True, maintain_order="left")
     return found["is"].alias(values.name)

@@ -80,7 +80,7 @@ class _Conditional(Running):
             self._then = float(spec.then)  # type: ignore[arg-type]
 
     def one(self, value: Any, *by: Any) -> Any:
-        if self._test((value, *by)):
+        if self._test((value, *by)) is not False:  # what cannot be told is hidden
             made = self._then if self._inner is None else self._inner.one(value, *by[self._reads :])
             return text_of(made) if self._text and made is not None else made
         return text_of(value) if self._text else value
@@ -98,7 +98,7 @@ class _Conditional(Running):
             if self._text:
                 made = as_text(made, self._inner.type)
         kept = as_text(column, self._context.type) if self._text else column
-        return pl.when(column.is_null()).then(None).when(holds).then(made).otherwise(kept)
+        return pl.when(column.is_null()).then(None).when(holds.fill_null(True)).then(made).otherwise(kept)
 
     def settle(self) -> None:
         if self._inner:
