@@ -316,3 +316,14 @@ def test_nobody_in_particular_is_no_person_of_a_group():
     told = running.apply(pl.Series([1.0, 2.0, 3.0, 11.0, 12.0, 13.0]), pl.Series(["a", "b", None, "c", "d", "e"]))
     assert told is not None
     assert told.n_unique() == 1
+
+
+@pytest.mark.parametrize(("default", "told"), [("*", "*"), ("south", "south"), ("all", "all")])
+def test_a_value_the_tree_does_not_know_is_not_its_own_ancestor(default, told):
+    """Fails: to be so rare that no tree knows one, and therefore be published as one is."""
+    tree = {"use": "tree", "nodes": {"all": {"north": ["a", "b"], "south": ["c"]}}, "default": default}
+    running = MASKS.decode({"use": "generalize", "level": 1, "hierarchy": tree}).start(Context(type="str"))
+    assert [running.one(v) for v in ("a", "leprosy")] == ["north", told]
+    assert running.many(pl.Series(["leprosy", "c"])).to_list() == [told, "south"]
+    exact = MASKS.decode({"use": "generalize", "level": 0, "hierarchy": tree}).start(Context(type="str"))
+    assert exact.one("leprosy") == "leprosy"  # level 0 asks for the value

@@ -87,8 +87,9 @@ class _Ancestors:
         self._known = {leaf: self._at(path) for leaf, path in tree.paths(where=where).items()}
         self._others: dict[str, str] = {}
 
-    def _at(self, path: list[str]) -> str:
-        return SUPPRESSED if self._level >= len(path) - 1 else path[self._level]
+    def _at(self, path: list[str], least: int = 0) -> str:
+        level = max(self._level, least) if self._level else 0
+        return SUPPRESSED if level >= len(path) - 1 else path[level]
 
     def __call__(self, value: Any) -> str:
         text = text_of(value)
@@ -97,7 +98,9 @@ class _Ancestors:
         if text not in self._others:
             if len(self._others) >= REMEMBERED:
                 self._others.clear()
-            self._others[text] = self._at(self._tree.paths(_column(text))[text])
+            path = self._tree.paths(_column(text))[text]
+            # below the default node the value itself fills the levels: it must not be published as its own ancestor
+            self._others[text] = self._at(path, path.index(self._tree.default, 1))
         return self._others[text]
 
 
