@@ -327,3 +327,21 @@ def test_a_value_the_tree_does_not_know_is_not_its_own_ancestor(default, told):
     assert running.many(pl.Series(["leprosy", "c"])).to_list() == [told, "south"]
     exact = MASKS.decode({"use": "generalize", "level": 0, "hierarchy": tree}).start(Context(type="str"))
     assert exact.one("leprosy") == "leprosy"  # level 0 asks for the value
+
+
+def test_only_a_domain_stays_of_an_email():
+    """Fails: to have more than a domain behind the @, which stays."""
+    running = MASKS.decode({"use": "blur", "first": 1, "form": "email"}).start(Context(type="str"))
+    values = ["f.ott@example.org", "@Fritz Ott", "a@Fritz Ott, Berlin", "a@b@c", "x@exa\nmple.org", "x@", "é@x.de\n"]
+    told = [running.one(v) for v in values]
+    assert told == [
+        "fXXXX@example.org",
+        "@XXXXXXXXX",
+        "aXXXXXXXXXXXXXXXXXX",
+        "aXXXX",
+        "xXXXXXXXXXXXXX",
+        "xX",
+        "éXXXXXX",
+    ]
+    frame = pl.DataFrame({"mail": values})
+    assert frame.select(running.expression(pl.col("mail"))).to_series().to_list() == told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from shoal.core.errors import UsageError
@@ -10,6 +11,8 @@ from shoal.masks.base import Context, Mask, Running, as_text, text_of
 
 if TYPE_CHECKING:
     import polars as pl
+
+EMAIL = re.compile("[^@]*@[A-Za-z0-9.-]+")  # what follows the @ stays: only if it can be nothing but a domain
 
 
 class Blur(Mask, frozen=True, tag="blur"):
@@ -69,7 +72,7 @@ class _Blur(Running):
 
     def one(self, value: Any, *by: Any) -> Any:
         text = value if type(value) is str else text_of(value)
-        if self._spec.form == "email" and text.count("@") == 1:
+        if self._spec.form == "email" and EMAIL.fullmatch(text):
             local, _, domain = text.partition("@")
             return f"{self._text(local)}@{domain}"
         return self._text(text)
@@ -91,7 +94,7 @@ class _Blur(Running):
         if self._spec.form == "text":
             return self._express(text)
         parts = text.str.split_exact("@", 2)
-        is_email = text.str.count_matches("@", literal=True) == 1
+        is_email = text.str.contains(rf"\A{EMAIL.pattern}\z")
         blurred = self._express(parts.struct.field("field_0")) + "@" + parts.struct.field("field_1")
         return pl.when(is_email).then(blurred).otherwise(self._express(text))
 
