@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from stage import KEYS
 
+from shoal.connect.kafka import KafkaError
 from shoal.core.errors import InputError, PolicyError
 from shoal.core.keys import KeyRing
 from shoal.policy.load import load
@@ -226,6 +227,40 @@ def test_state_of_another_version_or_key_never_leaks(stage, monkeypatch):
         groups[row["age"], row["domain"]].add(people[row["number"]])
     assert min(map(len, groups.values())) >= 4
     assert max(Counter(row["number"] for row in rows).values()) == 1
+
+
+def test_a_changelog_that_is_marked_later_than_the_offset_is_waited_for(stage, still, monkeypatch):
+    """A commit shows partition by partition: the one who follows may see the offset before the state."""
+    here = stage(POLICY)
+    sent = visits(2000, seed=6)
+    here.send(sent[:1000])
+    here.serve()
+    held_back, collect = [3], state.Changelog._collect
+
+    def late(reader, start, views):
+        found = collect(reader, start, views)
+        if held_back[0]:  # as before the last commit
+            held_back[0] -= 1
+            for one in found.values():
+                one.position = one.position and msgspec.structs.replace(one.position, next=one.position.next - 10)
+        return found
+
+    monkeypatch.setattr(state.Changelog, "_collect", staticmethod(late))
+    here.send(sent[1000:])
+    said: list[str] = []
+    here.serve(say=said.append)
+    assert held_back == [0]
+    assert any("waited until the changelog showed" in text for text in said)
+    for role in ("market", "research", "pulse"):
+        assert Counter(values(here, role)) == Counter(uninterrupted(here, role, sent)), role
+    # what never shows is never served
+    held_back[0] = 10**9
+    monkeypatch.setattr(state, "TIMEOUT", 0.2)
+    before = {role: values(here, role) for role in ("ward", "research")}
+    here.send(visits(10, start=2000))
+    with pytest.raises(KafkaError, match="does not show what was committed"):
+        here.serve()
+    assert before == {role: values(here, role) for role in before}
 
 
 def test_closeness_is_refused_where_it_does_not_compose(stage):

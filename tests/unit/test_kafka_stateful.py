@@ -232,3 +232,20 @@ views: {{r: {{show: [{show}], promises: [{{use: k-anonymity, k: 2}}], method: {m
         policy = parse(text.format(show=show, masks=masks, method=method))
         with pytest.raises(PolicyError, match=why):
             stateful.check(policy, "r")
+
+
+def test_a_note_tells_whether_the_changelog_shows_a_commit():
+    stands = {"t.a": state.Stand(7, 1, 2), "t.b": state.Stand(7, 0, 0)}
+    note = state.note_of(stands)
+    assert state.stands_of(note, ["t.a", "t.b", "t.new"]) == stands
+    assert state.stands_of("", ["t.a"]) == {}
+    found = Found()
+    assert not found.shows(stands["t.a"])  # nothing is there yet
+    found.take("position", msgspec.msgpack.encode(state.Position(7, 0, 0)))
+    assert found.shows(stands["t.b"])
+    assert not found.shows(stands["t.a"])  # a tick was acted on since
+    found.take("position", msgspec.msgpack.encode(state.Position(7, 1, 0)))
+    assert not found.shows(stands["t.a"])  # and another logged
+    found.take("tick", msgspec.msgpack.encode(state.Tick(2, 7, 1_000)))
+    assert found.shows(stands["t.a"])
+    assert not found.shows(state.Stand(8, 1, 2))

@@ -105,7 +105,9 @@ def backfill(
     topic = str(policy.source["topic"])
     group = f"shoal-{topic}-backfill-{uuid.uuid4().hex[:12]}"
     worker = Worker(policy, keys, served=served, group=group, upto=upto, codec=codec, commit_every=commit_every)
-    return worker.run().read
+    read = worker.run().read
+    worker.wait_until_shown()
+    return read
 
 
 class Rest:

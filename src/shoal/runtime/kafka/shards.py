@@ -24,6 +24,7 @@ from shoal.runtime.kafka.state import (
     Reader,
     Seal,
     Snapshot,
+    Stand,
     Tick,
     key_of,
     name_of,
@@ -53,6 +54,7 @@ class Shard:
     since: int = -1  # where in the changelog the newest snapshot begins
     behind: int = 0  # records since the newest snapshot
     ticked: int = 0  # ticks since
+    newest: int = 0  # the number of the newest tick that was logged
     size: int = 0  # its bytes
     dirty: bool = False
     ended: bool = False  # whether all input there is was read
@@ -113,8 +115,13 @@ class Shard:
         """The changelog record that says how far the published output stands."""
         return key_of(self.view, "position"), msgspec.msgpack.encode(Position(self.next, self.ticks, self.since))
 
+    def stand(self) -> Stand:
+        """What the note of a commit says of it."""
+        return Stand(self.next, self.ticks, max(self.ticks, self.newest))
+
     def logged(self, tick: Tick) -> tuple[bytes, bytes]:
         """The changelog record of a tick. Keys come round again, so that ticks of old snapshots are written over."""
+        self.newest = tick.number
         return key_of(self.view, "tick", tick.number % (4 * TICKS)), msgspec.msgpack.encode(tick)
 
 
@@ -136,12 +143,14 @@ class Restorer:
         self._changelog = Changelog(properties, internal(topic, "changelog"))
 
     def restore(
-        self, partition: int, views: Mapping[str, tuple[str, Disguise]], starts: Mapping[str, int]
+        self, partition: int, views: Mapping[str, tuple[str, Disguise]], starts: Mapping[str, int], note: str
     ) -> tuple[list[Shard], dict[str, list[Outgoing]]]:
         """The shards of a partition, and what ticks that were logged but not acted on release now."""
         if not views:
             return [], {}
-        found = self._changelog.read(partition, [view for view, _ in views.values()])
+        found = self._changelog.read(partition, [view for view, _ in views.values()], note)
+        if self._changelog.early:
+            self._say(f"partition {partition}: waited until the changelog showed the last commit")
         shards: list[Shard] = []
         out: dict[str, list[Outgoing]] = {}
         for role, (view, disguise) in views.items():

@@ -97,6 +97,43 @@ class Found:
                 self.pieces.clear()
             self.pieces[piece.at] = piece
 
+    def shows(self, stand: Stand) -> bool:
+        """Whether the changelog says at least this much already."""
+        at = self.position
+        return at is not None and (at.next, at.ticks) >= (stand.next, stand.ticks) and self.newest >= stand.logged
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest tick."""
+        return max(self.ticks, default=self.position.ticks if self.position else 0)
+
+
+class Stand(NamedTuple):
+    """How a view stands after a commit: the next offset, ticks acted on, ticks logged."""
+
+    next: int
+    ticks: int
+    logged: int
+
+
+def note_of(stands: Mapping[str, Stand]) -> str:
+    """What a commit says beside its offset about the views of a partition.
+
+    A transaction is marked as committed partition by partition: whoever sees the offset may not see the changelog
+    yet, and would go on from an older state. The note tells what to wait for.
+    """
+    return ",".join(f"{_short(view)}:{s.next}:{s.ticks}:{s.logged}" for view, s in sorted(stands.items()))
+
+
+def stands_of(note: str, views: list[str]) -> dict[str, Stand]:
+    """What a note says about these views; nothing about views it does not know."""
+    said = {short: Stand(*map(int, rest)) for short, *rest in (one.split(":") for one in note.split(",") if one)}
+    return {view: said[_short(view)] for view in views if _short(view) in said}
+
+
+def _short(view: str) -> str:
+    return hashlib.blake2b(view.encode(), digest_size=6).hexdigest()
+
 
 def key_of(view: str, kind: str, number: int = 0) -> bytes:
     """The key of a changelog record; ``view`` is the view's topic."""
@@ -149,23 +186,38 @@ class Changelog:
 
     def __init__(self, properties: Mapping[str, Any], topic: str) -> None:
         self._properties, self._topic = properties, topic
+        self.early = 0  # how often the last reading found less than was committed
 
-    def read(self, partition: int, views: list[str]) -> dict[str, Found]:
-        """What is known of each view: the end first, then as far back as its newest snapshot."""
+    def read(self, partition: int, views: list[str], note: str = "") -> dict[str, Found]:
+        """What is known of each view, once it shows what the note of the newest commit says."""
+        stands = stands_of(note, views)
+        self.early = 0
+        patience = time.monotonic() + 2 * TIMEOUT
         with Reader(self._properties, self._topic, partition) as reader:
-            low, high = reader.ends()
-            start = max(low, high - TAIL)
             while True:
-                found = self._collect(reader, start, views)
-                lacking = [v for v in views if found[v].position is None]
-                since = [p.since for v in views if (p := found[v].position) is not None]
-                wanted = max(low, min(since)) if since else start
-                if wanted < start:
-                    start = wanted
-                elif lacking and start > low:
-                    start = max(low, high - (high - start) * 16)
-                else:
+                found = self._newest(reader, views)
+                if all(found[view].shows(stand) for view, stand in stands.items()):
                     return found
+                if time.monotonic() > patience:
+                    raise KafkaError("it does not show what was committed", where=f"{self._topic}, {partition}")
+                self.early += 1
+                time.sleep(0.1)
+
+    def _newest(self, reader: Reader, views: list[str]) -> dict[str, Found]:
+        """The end first, then as far back as the newest snapshots."""
+        low, high = reader.ends()
+        start = max(low, high - TAIL)
+        while True:
+            found = self._collect(reader, start, views)
+            lacking = [v for v in views if found[v].position is None]
+            since = [p.since for v in views if (p := found[v].position) is not None]
+            wanted = max(low, min(since)) if since else start
+            if wanted < start:
+                start = wanted
+            elif lacking and start > low:
+                start = max(low, high - (high - start) * 16)
+            else:
+                return found
 
     @staticmethod
     def _collect(reader: Reader, start: int, views: list[str]) -> dict[str, Found]:

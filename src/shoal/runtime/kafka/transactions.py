@@ -52,12 +52,13 @@ class Transactions:
         return {name: len(listed[name].partitions) for name in topics}
 
     @contextmanager
-    def transaction(self, consumer: Any, positions: Mapping[int, int]) -> Iterator[None]:
-        """What is written inside commits with these offsets, or not at all."""
-        offsets = [self._kafka.TopicPartition(self._topic, p, o) for p, o in positions.items()]
+    def transaction(self, consumer: Any, positions: Mapping[int, int], notes: Mapping[int, str]) -> Iterator[None]:
+        """What is written inside commits with these offsets and what is noted beside them, or not at all."""
+        place = self._kafka.TopicPartition
         try:
             self._producer.begin_transaction()
             yield
+            offsets = [place(self._topic, p, at, notes.get(p, "")) for p, at in positions.items()]
             self._producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), TIMEOUT)
             self._producer.commit_transaction(TIMEOUT)
         except self._kafka.KafkaException as error:

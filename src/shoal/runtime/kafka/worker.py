@@ -22,6 +22,7 @@ from shoal.runtime.kafka.masking import Masking
 from shoal.runtime.kafka.membership import Protocol, attach, detach, member
 from shoal.runtime.kafka.served import Audit, Served, served_by
 from shoal.runtime.kafka.shards import Restorer, Shard, record_of
+from shoal.runtime.kafka.state import Changelog, note_of
 from shoal.runtime.kafka.transactions import LostError, Transactions, lost
 
 SILENT = 10.0  # seconds without a record before we look whether the source is still there
@@ -61,6 +62,7 @@ class Worker:
         self._shards: dict[int, list[Shard]] = {}
         self._positions: dict[int, int] = {}  # what this commit reaches
         self._reached: dict[int, int] = {}  # what was reached before
+        self._noted: dict[int, str] = {}  # what was noted beside it
         self._done: set[int] = set()  # partitions read as far as asked
         self._lost = False
         self.counters = counters or Counters()
@@ -103,6 +105,12 @@ class Worker:
             gc.unfreeze()
             self._consumer.close()
         return self.counters
+
+    def wait_until_shown(self) -> None:
+        """Wait until whoever reads the changelog next sees what was committed last."""
+        views = [self._views[role].name for role in self._masking.stateful]
+        for partition, note in self._noted.items():
+            Changelog(self._properties, self._changelog).read(partition, views, note)
 
     def _loop(self, stop: Callable[[], bool]) -> None:
         last = heard = time.monotonic()
@@ -170,12 +178,16 @@ class Worker:
                 self._positions[shard.partition] = self._reached[shard.partition]
         self._lost = True  # until it has happened
         commit = b",".join(b"%d:%d" % at for at in sorted(self._positions.items()))
-        with self._out.transaction(self._consumer, self._positions):
+        notes = self._noted
+        with self._out.transaction(self._consumer, self._positions, notes):
             for role, served in self._views.items():
                 self._out.write_all(served.topic, self._masking.mixed(role, commit))
             for record, letter in self._masking.letters(self._topic):
                 self._out.write(self._dead, letter, None, record.partition, record.timestamp)
             self._keep(shards, whole=whole, ticks=ticks or [])
+            for partition in self._positions:
+                kept = [s for s in self._shards.get(partition, []) if s.since >= 0]
+                notes[partition] = note_of({s.view: s.stand() for s in kept})
         self._lost = False
         self._count(time.monotonic() - began)
         self._forget()
@@ -221,16 +233,19 @@ class Worker:
         began = time.monotonic()
         self.counters.restoring = True
         # waits while a former owner's transaction is still open, so that no record is read twice
+        notes: dict[int, str] = {}
         for place in consumer.committed(partitions, timeout=2 * TIMEOUT):
             if place.offset >= 0:
                 self._reached[place.partition] = place.offset
+                notes[place.partition] = place.metadata or ""
                 self._miss(consumer, place)
         names = {role: (self._views[role].name, self._masking.disguises[role]) for role in self._masking.stateful}
         for place in partitions:
             starts = {role: one.starts.get(place.partition, 0) for role, one in self._views.items()}
             if place.partition not in self._reached:
                 place.offset = min(starts.values()) or self._kafka.OFFSET_BEGINNING
-            self._shards[place.partition], late = self._restorer.restore(place.partition, names, starts)
+            note = notes.get(place.partition, "")
+            self._shards[place.partition], late = self._restorer.restore(place.partition, names, starts, note)
             for role, out in late.items():
                 self._masking.pending[role] += out
         attach(consumer, self._protocol, partitions)
