@@ -124,3 +124,21 @@ def test_a_sensitive_hierarchy_that_cuts_its_values_does_not_hide_a_difference()
     assert table.sensitive["s"].values.to_list() == ["E10", "E11"]
     assert np.unique(table.sensitive["s"].codes).tolist() == [0, 1]
     assert shoal.anonymize(frame, schema=schema, l=2, method="mondrian").report.findings[0].reached == 2
+
+
+def test_nothing_undeclared_comes_back_with_a_frame():
+    """Neither an index that names people nor categories that only withheld rows have."""
+    values, towns = [21, 22, 51, 52, 53], ["x", "x", "y", "y", "Atlantis"]
+    frame = pd.DataFrame({"age": values, "diag": pd.Categorical(towns)}, index=pd.Index([*"abcd", SECRET], name=SECRET))
+    tree = shoal.anonymize(
+        frame,
+        quasi={"age": {"use": "tree", "nodes": {"young": ["21", "22"], "old": ["51", "52"]}}},
+        plain=["diag"],
+        k=2,
+    )
+    assert tree.data["diag"].cat.categories.tolist() == ["x", "y"]
+    assert SECRET not in tree.data.reset_index().to_csv()
+    table = pa.table({"age": values, "diag": pa.array(towns).dictionary_encode()})
+    made = shoal.anonymize(table, schema=tree.schema, k=2).data["diag"]
+    assert made.type == table["diag"].type
+    assert "Atlantis" not in made.combine_chunks().dictionary.to_pylist()

@@ -18,7 +18,8 @@ def from_any(data: Any) -> tuple[pl.DataFrame, Back]:
     """A polars frame, and the way back to what was given.
 
     Back takes the released frame, the input positions of its rows, and the columns that were not touched: these
-    keep the very type they came with. Imports nothing: a pandas or pyarrow frame brings its own library.
+    keep the very type they came with. What nobody declared does not come back: no index, no category that only withheld
+    rows have. Imports nothing: a pandas or pyarrow frame brings its own library.
     """
     if isinstance(data, pl.DataFrame):
         return data, lambda frame, rows, untouched: frame
@@ -52,8 +53,11 @@ def _from_pandas(data: Any) -> tuple[pl.DataFrame, Back]:
         ) from None
 
     def back(out: pl.DataFrame, rows: NDArray[np.int64], untouched: Sequence[str]) -> Any:
-        kept = renamed.iloc[rows]
-        made = out.select(c for c in out.columns if c not in untouched).to_pandas().set_index(kept.index)
+        # the index is a column nobody declared: it may name people, and it tells which rows were withheld
+        kept = renamed.iloc[rows].reset_index(drop=True)
+        made = out.select(c for c in out.columns if c not in untouched).to_pandas()
+        for name in [c for c in untouched if hasattr(kept[c], "cat")]:
+            kept[name] = kept[name].cat.remove_unused_categories()
         columns = {name: kept[name] if name in untouched else made[name] for name in out.columns}
         return type(data)(columns, index=kept.index)
 
@@ -69,7 +73,10 @@ def _from_arrow(data: Any) -> tuple[pl.DataFrame, Back]:
         made = out.to_arrow()
         for at, name in enumerate(out.columns):
             if name in untouched:
-                made = made.set_column(at, data.schema.field(name), data.column(name).take(rows))
+                field, column = data.schema.field(name), data.column(name).take(rows)
+                if hasattr(field.type, "index_type"):  # its dictionary still holds what withheld rows had
+                    column = column.cast(field.type.value_type).dictionary_encode().cast(field.type)
+                made = made.set_column(at, field, column)
         return made
 
     return frame, back
