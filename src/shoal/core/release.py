@@ -111,8 +111,22 @@ def recode(
                 cells = typed_cells(cells)
             columns.append(cells.gather(groups[kept]).alias(name))
         else:
-            columns.append(frame[name] if len(kept) == frame.height else frame[name].gather(kept))
+            columns.append(taken(frame[name], None if len(kept) == frame.height else kept))
     return pl.DataFrame(columns), groups
+
+
+def taken(column: pl.Series, rows: NDArray[np.int64] | None = None) -> pl.Series:
+    """These rows of a column (or all), and not a byte of others.
+
+    Polars shares the buffers of long texts: who pickles a release would pass on what withheld rows say, or rows that
+    somebody had filtered out before.
+    """
+    out = column if rows is None else column.gather(rows)
+    if out.dtype == pl.String:
+        return (out + "").alias(column.name)
+    if rows is not None and (out.dtype == pl.Binary or out.dtype.is_nested()):
+        return pl.Series(column.name, out.to_list(), dtype=out.dtype)
+    return out
 
 
 def typed_cells(cells: pl.Series) -> pl.Series:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.groups import Groups
-from shoal.core.release import Boxes
+from shoal.core.release import Boxes, taken
 from shoal.core.schema import Schema
 from shoal.core.table import Table, factorize, hierarchy_for, require
 from shoal.measures.loss import node_range, published_level
@@ -57,7 +57,7 @@ class Model:
                 j = self.table.names.index(name)
                 columns.append(self.table.levels[j].text(*self.boxes.column(j)).gather(joined[kept]).alias(name))
             elif name in self.schema.columns and self.schema[name].role in ("sensitive", "plain", "time"):
-                columns.append(frame[name].gather(kept))
+                columns.append(taken(frame[name], kept))
         return pl.DataFrame(columns), {reason: n for reason, n in withheld.items() if n}
 
     def _places(self, series: pl.Series, j: int) -> Places:
