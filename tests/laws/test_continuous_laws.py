@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.core.errors import InputError, OutputError, UsageError
+from shoal.core.hierarchy.path import Path
 from shoal.core.hierarchy.prefix import Prefix
 from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.suppress import Suppress
@@ -198,3 +199,35 @@ def test_another_tree_in_the_same_file_is_another_schema(tmp_path):
     file.write_text("a;south;*\nb;north;*\nc;south;*\nd;south;*\n")
     with pytest.raises(UsageError, match="another schema"):
         load(path, declared, [KAnonymity(2)])
+
+
+def test_an_open_state_holds_no_exact_value_of_anyone_but_one_per_node(tmp_path):
+    """Without people and held rows a state needs no key: then it must not hold what withheld or released rows said."""
+    declared = Schema(
+        {
+            "town": Column("quasi", hierarchy=Tree(nodes={"north": ["a", "b"]})),
+            "zip": Column("quasi", hierarchy=Prefix(12)),
+            "note": Column("plain"),
+        }
+    )
+    growing = Continuous(declared, [KAnonymity(2)])
+    towns, zips = ["a"] * 20 + ["Atlantis"] + ["b"] * 19, [f"1011{n:02d}secret" for n in range(40)]
+    notes = [f"a note that is rather long, of {'someone withheld' if n == 20 else n}" for n in range(40)]
+    increment = growing.push(pl.DataFrame({"town": towns, "zip": zips, "note": notes}))
+    assert increment.released == 39
+    save(growing, tmp_path / "state")
+    written = (tmp_path / "state").read_bytes()
+    assert b"Atlantis" not in written
+    assert b"someone withheld" not in written
+    assert sum(text.encode() in written for text in zips) <= increment.data["zip"].n_unique()
+
+
+def test_levels_that_grow_with_the_data_are_refused():
+    """A longer path would turn what was published as `a` into `a.b`: more precise, and of someone else."""
+    growing = Continuous(Schema({"page": Column("quasi", hierarchy=Path())}), [KAnonymity(2)])
+    with pytest.raises(UsageError, match="no fixed levels"):
+        growing.push(pl.DataFrame({"page": ["a.b", "a.c", "d.e", "d.f"]}))
+    growing = Continuous(Schema({"page": Column("quasi", hierarchy=Path(depth=4))}), [KAnonymity(2)])
+    assert growing.push(pl.DataFrame({"page": ["a.b", "a.c", "d.e", "d.f"]})).data["page"].to_list() == [*"aadd"]
+    longer = growing.push(pl.DataFrame({"page": ["a.b.c.d", "a.b.c.e", "q.r.s.t", "q.r.s.t"]}))
+    assert longer.data["page"][:4].to_list() == [*"aadd"]

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.hierarchy.path import Path
 from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.levels import Codes, Levels
-from shoal.core.release import Boxes
+from shoal.core.release import Boxes, taken
 from shoal.core.schema import Schema
 from shoal.core.table import Sensitive, Table, code, hierarchy_for
 from shoal.tables.generalized import Widened, with_nodes
@@ -64,7 +65,8 @@ class Growing:
         every = np.concatenate([np.ones(self.size, np.bool_), keep])
         cells = {n: Cells(c.values, c.leaf[every], c.level[every]) for n, c in cells.items()}
         others = [c for c in self.schema.columns if c not in cells]
-        new_rest = rows.select(others).filter(pl.Series(keep)) if others else pl.DataFrame({"": np.flatnonzero(keep)})
+        kept = np.flatnonzero(keep)
+        new_rest = pl.DataFrame([taken(rows[c], kept) for c in others]) if others else pl.DataFrame({"": kept})
         rest = new_rest if self.rest is None else pl.concat([self.rest, new_rest])
         return Growing(self.schema, cells, rest), withheld
 
@@ -140,7 +142,12 @@ class Growing:
             low, high, floor = boxes.column(j)
             level = np.maximum(widened.levels.meet(low, high), floor).astype(np.int8)
             leaf, height = widened.published(low, level)
-            cells[name] = Cells(self.cells[name].values, value_of[leaf][group].astype(np.int32), height[group])
+            # exact values nobody needs to name a node by are forgotten, those of withheld rows among them
+            own = value_of[leaf][group]
+            missing = np.flatnonzero(self.cells[name].values.is_null().to_numpy())  # its presence decides on labels
+            used = np.union1d(own, missing).astype(np.int64)
+            at = np.searchsorted(used, own).astype(np.int32)
+            cells[name] = Cells(taken(self.cells[name].values, used), at, height[group])
             columns.append(table.levels[j].text(low, high, floor).gather(group).alias(name))
         return replace(self, cells=cells), self.rest.with_columns(columns)
 
@@ -153,6 +160,8 @@ def steady(hierarchy: Hierarchy, where: str) -> Hierarchy:
                 "a range that grows with its data has no fixed levels", where=where, hint="give `min`, `max`"
             )
         return msgspec.structs.replace(hierarchy, snap=True)
+    if isinstance(hierarchy, Path) and not hierarchy.depth:
+        raise UsageError("a path as deep as its data has no fixed levels", where=where, hint="give `depth`")
     if isinstance(hierarchy, Tree) and hierarchy.children is not None:
         raise UsageError("a tree built from the data has no fixed levels", where=where, hint="give `nodes` or `file`")
     return hierarchy
