@@ -56,6 +56,7 @@ class Stage:
         self.admin = AdminClient(cluster.login())
         for future in self.admin.create_topics([NewTopic(self.topic, partitions, -1, config=configs)]).values():
             future.result(30)
+        self.until(lambda: self.topic in self.admin.list_topics(timeout=30).topics)  # a busy broker shows it later
         (folder / "admin.properties").write_text("".join(f"{k}={v}\n" for k, v in cluster.login().items()))
         self.file = folder / f"{self.topic}.yaml"
         self.processes: list[subprocess.Popen[bytes]] = []

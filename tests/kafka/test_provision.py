@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
 from shoal.connect.kafka import KafkaError
 from shoal.core.errors import PolicyError, PromiseError, UsageError
 from shoal.policy.load import parse
+from shoal.runtime.kafka.cluster import Cluster
 from shoal.runtime.kafka.provision import Provisioner
 
 pytestmark = pytest.mark.system
@@ -53,6 +54,7 @@ def setting(cluster, tmp_path: Path, monkeypatch):
     admin = AdminClient(cluster.login())
     for future in admin.create_topics([NewTopic(topic, 2, 1)]).values():
         future.result(30)
+    Cluster._until(lambda: topic in admin.list_topics(timeout=30).topics, "the source")  # a busy broker shows it later
     file = tmp_path / "admin.properties"
     file.write_text("".join(f"{k}={v}\n" for k, v in cluster.login().items()))
     nurse, research = f"ward{number}", f"lab{number}"
