@@ -234,6 +234,15 @@ views: {{r: {{show: [{show}], promises: [{{use: k-anonymity, k: 2}}], method: {m
             stateful.check(policy, "r")
 
 
+def test_keys_tie_no_groups_together_and_tell_no_invention():
+    for role, why in [("batches", "groups a person is in"), ("noise", "who is invented")]:
+        stateful.check(POLICY, role)
+        view = msgspec.structs.replace(POLICY.views[role], service={"key": "pseudonym"})
+        with pytest.raises(PolicyError, match=why):
+            stateful.check(msgspec.structs.replace(POLICY, views={role: view}), role)
+    stateful.check(POLICY, "z")  # it shows who is who by a pseudonym, too
+
+
 def test_a_note_tells_whether_the_changelog_shows_a_commit():
     stands = {"t.a": state.Stand(7, 1, 2), "t.b": state.Stand(7, 0, 0)}
     note = state.note_of(stands)

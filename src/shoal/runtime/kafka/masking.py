@@ -62,7 +62,8 @@ class Masking:
         again, codec = msgspec.structs.replace, self._codec
         mixed = self.disguises[role].shuffle(self.pending[role], commit)
         now = int(time.time() * 1000) // COARSE * COARSE
-        if any(not 0 < r.timestamp <= now for r in mixed):  # a clock that is wrong: the broker would refuse it
+        moments = {r.timestamp for r in mixed}
+        if any(not 0 < moment <= now for moment in moments):  # a clock that is wrong: the broker would refuse it
             mixed = [r if 0 < r.timestamp <= now else again(r, timestamp=now) for r in mixed]
         if codec is None or role not in self.stateful:  # the others were encoded when they came
             return mixed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -167,7 +168,7 @@ class Restorer:
             return
         with Reader(self._properties, self._topic, 0) as reader:
             low, high = reader.ends()
-            few = [record_of(m, self._decode) for m in reader.read(low, min(high, low + SAMPLE))]
+            few = records_of(reader.read(low, min(high, low + SAMPLE)), self._decode)
         for role, disguise in views.items():
             work = stateful.start(self._policy, role, 0, self._keys, disguise, None)
             work.push([r for r in few if r.value is not None])
@@ -241,29 +242,27 @@ class Restorer:
         return shard
 
     def _batches(self, messages: Iterable[Any]) -> Iterable[list[Record]]:
-        batch: list[Record] = []
-        for message in messages:
-            batch.append(record_of(message, self._decode))
-            if len(batch) == 10_000:
-                yield batch
-                batch = []
-        if batch:
+        rest = iter(messages)
+        while batch := records_of(itertools.islice(rest, 10_000), self._decode):
             yield batch
 
 
-def record_of(message: Any, decode: Callable[[bytes], bytes] | None = None) -> Record:
-    """A message of the source as a record; one its codec cannot read, or too large to publish, no view can read."""
-    value = message.value()
-    if value is not None and len(value) > LARGEST:
-        value = b""
-    if decode is not None and value:
-        try:
-            value = decode(value)
-        except KafkaError:  # it is not the record's fault: try again later
-            raise
-        except InputError:
+def records_of(messages: Iterable[Any], decode: Callable[[bytes], bytes] | None = None) -> list[Record]:
+    """Messages of the source as records; what a codec cannot read, or is too large to publish, no view can read."""
+    out = []
+    for message in messages:
+        value = message.value()
+        if value is not None and len(value) > LARGEST:
             value = b""
-    return Record(message.partition(), message.offset(), message.key(), value, message.timestamp()[1])
+        if decode is not None and value:
+            try:
+                value = decode(value)
+            except KafkaError:  # it is not the record's fault: try again later
+                raise
+            except InputError:
+                value = b""
+        out.append(Record(message.partition(), message.offset(), message.key(), value, message.timestamp()[1]))
+    return out
 
 
 class _LostError(Exception):

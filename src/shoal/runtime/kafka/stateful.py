@@ -90,8 +90,12 @@ def check(policy: Policy, role: str) -> None:
     hidden = [p.sensitive for p in view.promises if p.sensitive in job.view.hides]
     if hidden:
         raise PolicyError(f"the promise is about {hidden[0]!r}, which is not shown", where=f"{where}.promises")
-    if isinstance(view.method, ZAnon) and view.method.noise and view.service.get("key", "drop") != "drop":
-        raise PolicyError("keys would tell who is invented", where=f"{where}.service.key", hint="key: drop")
+    if view.service.get("key", "drop") != "drop":
+        if not isinstance(view.method, ZAnon):
+            tied = "keys would tie together the groups a person is in"
+            raise PolicyError(tied, where=f"{where}.service.key", hint="key: drop")
+        if view.method.noise:
+            raise PolicyError("keys would tell who is invented", where=f"{where}.service.key", hint="key: drop")
     try:
         job.method.start(job.schema, job.promises, key=bytes(32))
     except ShoalError as error:

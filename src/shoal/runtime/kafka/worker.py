@@ -21,7 +21,7 @@ from shoal.runtime.kafka.counters import Counters
 from shoal.runtime.kafka.masking import Masking
 from shoal.runtime.kafka.membership import Protocol, attach, detach, member
 from shoal.runtime.kafka.served import Audit, Served, served_by
-from shoal.runtime.kafka.shards import Restorer, Shard, record_of
+from shoal.runtime.kafka.shards import Restorer, Shard, records_of
 from shoal.runtime.kafka.state import Changelog, note_of
 from shoal.runtime.kafka.transactions import LostError, Transactions, lost
 
@@ -153,7 +153,7 @@ class Worker:
             beyond = [m for m in messages if m.offset() >= self._upto.get(m.partition(), 0)]
             self._done |= {m.partition() for m in beyond}
             messages = [m for m in messages if m.offset() < self._upto.get(m.partition(), 0)]
-        records = [record_of(m, decode) for m in messages]
+        records = records_of(messages, decode)
         self._masking.take(records, self._shards)
         self._positions |= {record.partition: record.offset + 1 for record in records}
         self.counters.read += len(records)
