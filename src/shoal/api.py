@@ -15,14 +15,14 @@ import polars as pl
 from shoal import __version__
 from shoal.connect.files import read, read_released
 from shoal.core.errors import PromiseError, UsageError
-from shoal.core.frames import from_any
+from shoal.core.frames import from_any, require
 from shoal.core.groups import Finding
 from shoal.core.hierarchy import HIERARCHIES, Hierarchy
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.keys import KeyRing
 from shoal.core.release import Release, read_alike, recode
 from shoal.core.schema import Schema
-from shoal.core.table import Table, by_value, code, hierarchy_for, require
+from shoal.core.table import Table, by_value, code, hierarchy_for
 from shoal.measures.attack import Attack, join, members
 from shoal.measures.loss import loss
 from shoal.measures.utility import utility

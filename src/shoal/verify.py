@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from shoal.core.cells import ONLY_STARS
 from shoal.core.errors import UsageError
+from shoal.core.frames import require
 from shoal.core.groups import Finding, Groups
 from shoal.core.levels import Levels
 from shoal.promises import Promise
@@ -57,13 +58,7 @@ def verify(
     2-anonymity: broken in 1 of 2 groups; asked 2, reached 1 (rows counted)
     """
     sensitive = sorted({p.sensitive for p in promises if p.sensitive is not None})
-    for name in [*quasi, *sensitive]:
-        if name not in released.columns:
-            raise UsageError(
-                f"there is no column {name!r} in the release",
-                where="verify",
-                hint=f"the columns are: {', '.join(released.columns)}",
-            )
+    require(released, [*quasi, *sensitive], "verify")
     if people is not None and len(people) != released.height:
         raise UsageError(
             f"expected one entry per released row ({released.height:,}), found {len(people):,}", where="people"

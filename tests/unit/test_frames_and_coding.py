@@ -14,7 +14,7 @@ import pytest
 
 import shoal
 from shoal.core.errors import InputError, PromiseError, UsageError
-from shoal.core.frames import from_any
+from shoal.core.frames import from_any, require
 from shoal.core.schema import Column, Schema
 from shoal.core.table import code
 
@@ -164,3 +164,13 @@ def test_a_release_carries_no_byte_of_withheld_rows(kind):
         fewer = frame.filter(pl.col("town") != "unknown")
         assert SECRET.encode() in pickle.dumps(fewer)  # so it is with polars
         assert SECRET.encode() not in pickle.dumps(shoal.anonymize(fewer, quasi=["town"], plain=["note"], k=2).data)
+
+
+def test_a_column_that_is_not_there_is_told_without_what_stands_in_its_place():
+    headless = pl.DataFrame({"F. Ott": ["G. Roth"], "34": [35]})
+    with pytest.raises(UsageError, match="there is no column 'age' among 2") as told:
+        require(headless, ["age"], "table")
+    assert told.value.hint == "does the file have a header line with the names?"
+    with pytest.raises(UsageError) as near:
+        require(pl.DataFrame({"age": [1], "sex": ["f"]}), ["ages"], "table")
+    assert near.value.hint == "did you mean 'age'?"

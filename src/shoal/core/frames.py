@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,15 @@ from numpy.typing import NDArray
 from shoal.core.errors import InputError, UsageError
 
 Back = Callable[[pl.DataFrame, NDArray[np.int64], Sequence[str]], Any]
+
+
+def require(frame: pl.DataFrame, names: Iterable[str], where: str) -> None:
+    """Every named column is there. The hint lists no columns: without a header line they would be a person's values."""
+    for name in names:
+        if name not in frame.columns:
+            close = get_close_matches(name, frame.columns, 1)
+            hint = f"did you mean {close[0]!r}?" if close else "does the file have a header line with the names?"
+            raise UsageError(f"there is no column {name!r} among {frame.width}", where=where, hint=hint)
 
 
 def from_any(data: Any) -> tuple[pl.DataFrame, Back]:

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import InputError, UsageError
+from shoal.core.frames import require
 from shoal.core.hierarchy import HIERARCHIES
 from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.levels import Codes, Levels
@@ -129,15 +130,6 @@ def code(frame: pl.DataFrame, schema: Schema, *, where: str = "table") -> Table:
         {name: Sensitive(s.codes[order], s.values, s.levels) for name, s in sensitive.items()},
         reasons,
     )
-
-
-def require(frame: pl.DataFrame, names: Sequence[str], where: str) -> None:
-    """Every named column is there."""
-    for name in names:
-        if name not in frame.columns:
-            raise UsageError(
-                f"there is no column {name!r}", where=where, hint=f"the columns are: {', '.join(frame.columns)}"
-            )
 
 
 def hierarchy_for(series: pl.Series, column: Column) -> Hierarchy:

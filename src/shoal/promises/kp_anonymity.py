@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from shoal.core.errors import UsageError
+from shoal.core.frames import require
 from shoal.core.groups import Finding, Groups
 from shoal.promises.base import Promise
 
@@ -56,13 +57,7 @@ class KPAnonymity(Promise, frozen=True, tag="kP-anonymity"):
         ``instants`` are the envelope columns, as text or as structs. Every row counts, also one that shows nothing.
         """
         envelope = [*instants, *([GROUP] if GROUP in released.columns else [])]
-        for name in [*envelope, pattern, level]:
-            if name not in released.columns:
-                raise UsageError(
-                    f"there is no column {name!r} in the release",
-                    where="kP-anonymity",
-                    hint=f"the columns are: {', '.join(released.columns)}",
-                )
+        require(released, [*envelope, pattern, level], "kP-anonymity")
         if not instants:
             raise UsageError("name the instant columns of the release", where="kP-anonymity")
         groups = released.group_by(envelope).len()["len"]

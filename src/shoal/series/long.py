@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError, UsageError
+from shoal.core.frames import require
 from shoal.series.curves import Curves, Missing, complete, number_column
 
 Aggregate = Literal["mean", "sum", "min", "max", "last"]
@@ -32,11 +33,7 @@ def from_long(
     Without ``every`` the instants are the points in time that occur; two values of a subject at one of them are an
     error. ``sensitive`` columns must say the same in every row of a subject.
     """
-    for name in (id, time, value, *sensitive):
-        if name not in frame.columns:
-            raise UsageError(
-                f"there is no column {name!r}", where="series", hint=f"the columns are: {', '.join(frame.columns)}"
-            )
+    require(frame, (id, time, value, *sensitive), "series")
     for name in (id, time):
         if frame[name].null_count():
             first = int(frame[name].is_null().arg_true()[0]) + 1

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError, UsageError
+from shoal.core.frames import require
 from shoal.series.curves import Curves, Missing, complete, number_column, refuse_repeats
 
 
@@ -22,11 +23,7 @@ def from_wide(
 ) -> Curves:
     """Curves from a wide table; without ``instants`` every column but the id and the sensitive ones is an instant."""
     named = [*([id] if id is not None else []), *sensitive, *(instants or [])]
-    for name in named:
-        if name not in frame.columns:
-            raise UsageError(
-                f"there is no column {name!r}", where="series", hint=f"the columns are: {', '.join(frame.columns)}"
-            )
+    require(frame, named, "series")
     if len(set(named)) < len(named):
         raise UsageError("a column is named twice", where="series", hint="id, sensitive and instants must differ")
     if id is not None:

@@ -11,11 +11,12 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import PromiseError, UsageError
+from shoal.core.frames import require
 from shoal.core.groups import Groups
 from shoal.core.levels import Levels
 from shoal.core.release import read_alike, recode
 from shoal.core.schema import Schema
-from shoal.core.table import Table, code, factorize, require
+from shoal.core.table import Table, code, factorize
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.tables.base import TableMethod

@@ -10,10 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
+from shoal.core.frames import require
 from shoal.core.groups import Groups
 from shoal.core.release import Boxes, taken
 from shoal.core.schema import Schema
-from shoal.core.table import Table, factorize, hierarchy_for, require
+from shoal.core.table import Table, factorize, hierarchy_for
 from shoal.measures.loss import node_range, published_level
 from shoal.promises.base import Promise
 
