@@ -178,17 +178,15 @@ def test_a_folder_is_sent_once_though_the_sender_is_killed(cluster, place):
     words += ["--properties", "admin.properties"]
     chance, kills = random.Random(11), 0
     for _ in range(12):
-        process = subprocess.Popen(words, cwd=file.parent, stderr=subprocess.PIPE)
+        process = subprocess.Popen(words, cwd=file.parent, stderr=subprocess.PIPE, text=True)
         try:
-            process.wait(chance.uniform(1.5, 3.0) if kills < 2 else GUARD)
+            _, told = process.communicate(timeout=chance.uniform(1.5, 3.0) if kills < 2 else GUARD)
             break
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
+            process.communicate()
             kills += 1
-        finally:
-            process.stderr.close()
-    assert process.returncode == 0
+    assert process.returncode == 0, told
     times = Counter(msgspec.json.decode(m.value())["pid"] for m in drain(cluster, topic))
     assert set(times) == set(range(60_000))
     assert set(times.values()) == {1}, f"repeated after {kills} kills"

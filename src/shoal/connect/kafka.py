@@ -6,6 +6,7 @@ The client library is the extra ``kafka``; it is imported here and in ``runtime`
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,13 @@ from typing import Any, Literal
 from shoal.core.errors import InputError, PolicyError, UsageError
 
 TIMEOUT = 30.0  # seconds a broker may take to answer
+PASSING = (
+    "UNSTABLE_OFFSET_COMMIT",
+    "REQUEST_TIMED_OUT",
+    "_TIMED_OUT",
+    "_TRANSPORT",
+    "_WAIT_COORD",
+)  # wait, and ask again
 KEYS = ("use", "topic", "brokers", "properties", "format", "registry", "descriptor", "message", "group", "worker")
 
 
@@ -165,6 +173,23 @@ def produce(producer: Any, *record: Any, **more: Any) -> None:
             return
         except BufferError:
             producer.poll(0.1)
+
+
+def committed(consumer: Any, places: list[Any], doing: str) -> list[Any]:
+    """Where a group stands; waits while a transaction about it is open: one that was killed left it so."""
+    end = time.monotonic() + 2 * TIMEOUT
+    while True:
+        try:
+            found: list[Any] = consumer.committed(places, timeout=TIMEOUT)
+            wrong = next((place.error for place in found if place.error is not None), None)
+        except library().KafkaException as error:
+            wrong = error.args[0]
+        if wrong is None:
+            return found
+        passing = wrong.retriable() or wrong.name() in PASSING or "COORDINATOR" in wrong.name()
+        if not passing or time.monotonic() > end:
+            raise told(wrong, doing)
+        time.sleep(0.3)
 
 
 def topics_of(client: Any, failed: list[Any], doing: str, timeout: float = 15.0) -> Any:

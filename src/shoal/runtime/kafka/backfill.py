@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import TIMEOUT, library, told
+from shoal.connect.kafka import TIMEOUT, committed, library, told
 from shoal.core.errors import PolicyError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy, View
@@ -48,7 +48,7 @@ class Log:
     def committed(self) -> dict[int, int]:
         """Where the group stands in each partition it has ever read."""
         wanted = [self._kafka.TopicPartition(t, p) for t, p in self._places]
-        found = self._asked(lambda: self._consumer.committed(wanted, timeout=TIMEOUT))
+        found = committed(self._consumer, wanted, "asking where the workers stand")
         return {place.partition: place.offset for place in found if place.offset >= 0}
 
     def _watermark(self, topic: str, partition: int) -> int:

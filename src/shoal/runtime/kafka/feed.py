@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from shoal.connect.kafka import TIMEOUT, KafkaError, library, produce, told
+from shoal.connect.kafka import TIMEOUT, committed, library, produce, told
 from shoal.connect.rows import files_of, head_of, records
 from shoal.core.errors import InputError
 from shoal.core.schema import Type
@@ -78,14 +78,8 @@ class Feeder:
                 producer.poll(0)
 
     def _stored(self, consumer: Any, file: Path) -> int:
-        try:
-            known = self._kafka.TopicPartition(self._topic, 0)
-            # one that was killed leaves a transaction open until the broker gives it up
-            (found,) = consumer.committed([known], timeout=2 * TIMEOUT)
-        except self._kafka.KafkaException as error:
-            raise told(error.args[0], f"asking for the position in {file.name}") from None
-        if found.error is not None:
-            raise KafkaError(f"no position: {found.error.name()}", where=str(file))
+        known = self._kafka.TopicPartition(self._topic, 0)
+        (found,) = committed(consumer, [known], f"asking for the position in {file.name}")
         if found.offset < 0:
             return 0
         if found.metadata and found.metadata != head_of(file):

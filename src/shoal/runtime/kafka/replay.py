@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import TIMEOUT, KafkaError, Source, internal, kind_of, library, told
+from shoal.connect.kafka import TIMEOUT, KafkaError, Source, committed, internal, kind_of, library, told
 from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
@@ -100,7 +100,7 @@ class Replay:
         if listed.error is not None:
             raise told(listed.error, f"asking for {self._dead}")
         places = [self._kafka.TopicPartition(self._dead, p) for p in listed.partitions]
-        known = consumer.committed(places, timeout=TIMEOUT)
+        known = committed(consumer, places, "asking what was replayed")
         for place in known:
             place.offset = place.offset if place.offset >= 0 else self._kafka.OFFSET_BEGINNING
         consumer.assign(known)

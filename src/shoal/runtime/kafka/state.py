@@ -27,6 +27,7 @@ from shoal.core.keys import DEFAULT, KeyRing
 
 VERSION = 1
 PIECE = 500_000  # bytes; brokers and clients take a million at most unless told otherwise
+PATIENCE = 60.0  # seconds until the changelog must show what was committed
 TAIL = 64  # changelog records read first: the newest position is nearly always among them
 
 
@@ -192,7 +193,7 @@ class Changelog:
         """What is known of each view, once it shows what the note of the newest commit says."""
         stands = stands_of(note, views)
         self.early = 0
-        patience = time.monotonic() + 2 * TIMEOUT
+        patience = time.monotonic() + PATIENCE
         with Reader(self._properties, self._topic, partition) as reader:
             while True:
                 found = self._newest(reader, views)

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shoal.connect.kafka import TIMEOUT, Source, internal, kind_of, library
+from shoal.connect.kafka import TIMEOUT, Source, committed, internal, kind_of, library
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.codec import Codec
@@ -234,7 +234,7 @@ class Worker:
         self.counters.restoring = True
         # waits while a former owner's transaction is still open, so that no record is read twice
         notes: dict[int, str] = {}
-        for place in consumer.committed(partitions, timeout=2 * TIMEOUT):
+        for place in committed(consumer, partitions, "asking where the group stands"):
             if place.offset >= 0:
                 self._reached[place.partition] = place.offset
                 notes[place.partition] = place.metadata or ""
