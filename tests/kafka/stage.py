@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from shoal.core.keys import KeyRing
 from shoal.policy.load import load
@@ -32,6 +32,8 @@ def drain(cluster: Any, topic: str, isolation: str = "read_committed") -> list[A
     settings = {"group.id": "test", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0}
     reader = Consumer({**cluster.login(), **settings, "isolation.level": isolation})
     partitions = len(reader.list_topics(topic, timeout=30).topics[topic].partitions)
+    if isolation == "read_committed":
+        settle(cluster, topic, partitions)
     reader.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(partitions)])
     out: list[Any] = []
     ended: set[int] = set()
@@ -45,6 +47,21 @@ def drain(cluster: Any, topic: str, isolation: str = "read_committed") -> list[A
     reader.close()
     assert len(ended) == partitions
     return out
+
+
+def settle(cluster: Any, topic: str, partitions: int) -> None:
+    """Wait until no transaction is open: a commit is marked on its partitions a moment after it has happened."""
+    admin = AdminClient(cluster.login())
+    end = time.monotonic() + GUARD
+
+    def ends(isolation: IsolationLevel) -> list[int]:
+        asked = {TopicPartition(topic, p): OffsetSpec.latest() for p in range(partitions)}
+        found = admin.list_offsets(asked, isolation_level=isolation, request_timeout=30)
+        return [future.result().offset for future in found.values()]
+
+    while ends(IsolationLevel.READ_COMMITTED) != ends(IsolationLevel.READ_UNCOMMITTED):
+        assert time.monotonic() < end, "a transaction stays open"
+        time.sleep(0.1)
 
 
 class Stage:
