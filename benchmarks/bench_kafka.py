@@ -26,12 +26,12 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, To
 from benchmarks import table
 from benchmarks.kafka_bench import COLUMNS, KEYS, RESEARCH, SECRET, VIEW, VISITS, Bench, patients, running_bench
 from scripts.kafka.broker import ROOT, available
-from shoal import api
 from shoal.datasets.streams import stream
 from shoal.policy.load import load
-from shoal.runtime.kafka.send import lines
-from shoal.runtime.kafka.watch import Watch
-from shoal.runtime.kafka.worker import Worker
+from shoal.release import table as api
+from shoal.runtime.kafka.serve.worker import Worker
+from shoal.runtime.kafka.tools.send import lines
+from shoal.runtime.kafka.tools.watch import Watch
 
 RECORDS = int(os.environ.get("SHOAL_BENCH_RECORDS", "200000"))
 COMMIT = 0.5

@@ -16,14 +16,14 @@ import polars as pl
 
 from benchmarks import SHARED, cpu, table
 from shoal.core.schema import Column, Schema
-from shoal.kernels.microaggregation import microaggregate, squared_error
+from shoal.kernels.shared.microaggregation import microaggregate, squared_error
 from shoal.masks import MASKS
 from shoal.masks.base import Context
-from shoal.policy.collusion import Cause, Seen, collusion
-from shoal.policy.columns import ColumnView
-from shoal.policy.records import RecordViews
-from shoal.policy.views import RoleView
+from shoal.release.collusion import Cause, Seen, collusion
 from shoal.testing.masks import fixed_ring
+from shoal.views.frames import ColumnView
+from shoal.views.records import RecordViews
+from shoal.views.role_view import RoleView
 
 RECORDS = 100_000
 SCHEMA = Schema(

@@ -15,10 +15,10 @@ from benchmarks import SHARED, cpu, table
 from shoal.datasets.series import news_feedback, sales_curves
 from shoal.series import SERIES_METHODS
 from shoal.series.banded import Banded
-from shoal.series.face import SeriesRelease, anonymize_series
 from shoal.series.kapra import Kapra
 from shoal.series.naive import Naive
 from shoal.series.queries import query_errors, read_released
+from shoal.series.release import SeriesRelease, anonymize_series
 from shoal.series.sax import Sax
 
 # Quoted, sales set, six letters, five levels: k, p, then seconds / value loss / pattern loss of KAPRA in

@@ -25,7 +25,7 @@ from shoal.connect.events import Events, Sink
 from shoal.core.hierarchy.path import Path as PathHierarchy
 from shoal.core.schema import Column, Schema
 from shoal.promises.z_anonymity import ZAnonymity
-from shoal.runtime.local import LocalRunner, StreamJob
+from shoal.release.stream import LocalRunner, StreamJob
 from shoal.streams.z_anonymity import ZAnon
 from shoal.streams.z_stream import ZStream, z_anonymity
 

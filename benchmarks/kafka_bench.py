@@ -17,8 +17,8 @@ from scripts.kafka.broker import Cluster
 from shoal.core.keys import KeyRing
 from shoal.datasets.hospital import hospital
 from shoal.policy.load import load
-from shoal.runtime.kafka.provision import Provisioner
-from shoal.runtime.kafka.send import lines
+from shoal.runtime.kafka.provision.provision import Provisioner
+from shoal.runtime.kafka.tools.send import lines
 
 SECRET = "ab" * 32
 KEYS = KeyRing({"default": {1: bytes.fromhex(SECRET)}})

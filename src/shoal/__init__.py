@@ -8,19 +8,17 @@ True
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 # what `shoal.<name>` is, and where it lives; loaded when first used, so that importing shoal costs nothing
 _FACE = {
-    "anonymize": "shoal.api",
-    "verify": "shoal.api",
-    "measure": "shoal.api",
-    "anonymize_series": "shoal.curves",
+    "anonymize": "shoal.face",
+    "verify": "shoal.face",
+    "measure": "shoal.face",
+    "anonymize_series": "shoal.release.curves",
     "z_anonymity": "shoal.streams.z_stream",
     "hospital": "shoal.datasets.hospital",
     "ShoalError": "shoal.core.errors",
@@ -46,7 +44,6 @@ _FACE = {
 __all__ = sorted(_FACE)
 
 if TYPE_CHECKING:
-    from shoal.api import anonymize, measure, verify
     from shoal.core.errors import InputError, PolicyError, PromiseError, ShoalError, UsageError
     from shoal.core.hierarchy.calendar import Calendar
     from shoal.core.hierarchy.custom import Custom
@@ -57,11 +54,12 @@ if TYPE_CHECKING:
     from shoal.core.hierarchy.suppress import Suppress
     from shoal.core.hierarchy.tree import Tree
     from shoal.core.schema import Column, Schema
-    from shoal.curves import anonymize_series
     from shoal.datasets.hospital import hospital
+    from shoal.face import anonymize, measure, verify
     from shoal.promises.k_anonymity import KAnonymity
     from shoal.promises.l_diversity import LDiversity
     from shoal.promises.t_closeness import TCloseness
+    from shoal.release.curves import anonymize_series
     from shoal.streams.z_stream import z_anonymity
 
 
@@ -73,14 +71,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_FACE])
-
-
-class _Package(ModuleType):
-    """Importing the module ``shoal.verify`` must not hide the function ``shoal.verify`` behind it."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name not in _FACE or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from shoal.api import anonymize
 from shoal.core.cells import read
 from shoal.core.errors import PromiseError, UsageError
 from shoal.core.hierarchy.prefix import Prefix
@@ -17,6 +16,7 @@ from shoal.core.schema import Schema
 from shoal.core.table import code
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.t_closeness import TCloseness
+from shoal.release.table import anonymize
 from shoal.tables import TABLE_METHODS
 from shoal.tables.forest import Forest, largest
 

@@ -21,9 +21,9 @@ from shoal.core.vault import Vault
 from shoal.masks import MASKS
 from shoal.masks.base import Context
 from shoal.masks.keyed import Keyed
-from shoal.policy.records import RecordViews
-from shoal.policy.views import RoleView
 from shoal.testing.masks import fixed_ring
+from shoal.views.records import RecordViews
+from shoal.views.role_view import RoleView
 
 KEYS = fixed_ring()
 ROLES = ("nurse", "administration")

@@ -13,7 +13,7 @@ from shoal.cli import main
 from shoal.core.hierarchy.range import Range
 from shoal.core.schema import Schema
 from shoal.promises.l_diversity import LDiversity
-from shoal.report.compare import compare
+from shoal.release.compare import compare
 from shoal.tables import TABLE_METHODS
 
 

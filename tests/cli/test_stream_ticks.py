@@ -19,9 +19,9 @@ from shoal.core.errors import InputError
 from shoal.core.hierarchy.range import Range
 from shoal.core.schema import Column, Schema
 from shoal.promises.k_anonymity import KAnonymity
-from shoal.runtime import local
-from shoal.runtime.local import LocalRunner, StreamJob
-from shoal.runtime.ticks import Tick, TickLog
+from shoal.release import stream as local
+from shoal.release.stream import LocalRunner, StreamJob
+from shoal.release.ticks import Tick, TickLog
 from shoal.streams import STREAM_METHODS
 
 KEY = bytes(range(32))

@@ -185,9 +185,9 @@ def test_an_all_null_column_is_released_as_missing(shoal, tmp_path):
 
 def test_an_unforeseen_error_quotes_no_value(shoal, tmp_path):
     (tmp_path / "broken.py").write_text(
-        "import shoal.api\n"
+        "import shoal.release.table\n"
         "def no(*a, **k): raise KeyError('Mrs Secret')\n"
-        "shoal.api.anonymize = no\n"
+        "shoal.release.table.anonymize = no\n"
         "from shoal.cli import main\n"
         "main()\n"
     )

@@ -24,8 +24,8 @@ import msgspec
 from stage import GUARD, KEYS, Stage
 
 from shoal.policy.load import load
-from shoal.runtime.kafka import stateful
-from shoal.runtime.kafka.output import Disguise, Record
+from shoal.runtime.kafka.serve import stateful
+from shoal.runtime.kafka.serve.output import Disguise, Record
 
 PARTITIONS = 4
 K, L = 5, 2

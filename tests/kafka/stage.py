@@ -17,9 +17,9 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from shoal.core.keys import KeyRing
 from shoal.policy.load import load
-from shoal.runtime.kafka.counters import Counters
-from shoal.runtime.kafka.provision import Provisioner
-from shoal.runtime.kafka.worker import Worker
+from shoal.runtime.kafka.provision.provision import Provisioner
+from shoal.runtime.kafka.serve.counters import Counters
+from shoal.runtime.kafka.serve.worker import Worker
 
 NUMBER = itertools.count()
 GUARD = 600.0  # seconds after which a test that hangs is given up: no measure of speed

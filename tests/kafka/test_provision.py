@@ -22,8 +22,8 @@ from confluent_kafka.admin import (
 from shoal.connect.kafka import KafkaError
 from shoal.core.errors import PolicyError, PromiseError, UsageError
 from shoal.policy.load import parse
-from shoal.runtime.kafka.cluster import Cluster
-from shoal.runtime.kafka.provision import Provisioner
+from shoal.runtime.kafka.provision.cluster import Cluster
+from shoal.runtime.kafka.provision.provision import Provisioner
 
 pytestmark = pytest.mark.system
 NUMBER = itertools.count()

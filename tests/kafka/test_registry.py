@@ -19,10 +19,10 @@ from scripts.kafka import registry as script
 from shoal.connect.kafka import KafkaError
 from shoal.core.errors import InputError, PolicyError
 from shoal.policy.load import load, parse
-from shoal.runtime.kafka.registry import codec_of
-from shoal.runtime.kafka.replay import Replay
-from shoal.runtime.kafka.view_message import message_of
-from shoal.runtime.kafka.view_schema import ViewSchema
+from shoal.runtime.kafka.formats.registry import codec_of
+from shoal.runtime.kafka.formats.view_message import message_of
+from shoal.runtime.kafka.formats.view_schema import ViewSchema
+from shoal.runtime.kafka.tools.replay import Replay
 
 pytestmark = pytest.mark.system
 

@@ -15,11 +15,11 @@ from stage import KEYS
 
 from shoal.connect.kafka import KafkaError
 from shoal.policy.load import load
-from shoal.runtime.kafka.control import Control, send, wait_for_rest
-from shoal.runtime.kafka.provision import Provisioner
-from shoal.runtime.kafka.service import Service
-from shoal.runtime.kafka.worker import Worker
-from shoal.verify import verify
+from shoal.runtime.kafka.provision.control import Control, send, wait_for_rest
+from shoal.runtime.kafka.provision.provision import Provisioner
+from shoal.runtime.kafka.serve.service import Service
+from shoal.runtime.kafka.serve.worker import Worker
+from shoal.verifier import verify
 
 pytestmark = pytest.mark.system
 

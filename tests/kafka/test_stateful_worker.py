@@ -14,10 +14,11 @@ from shoal.connect.kafka import KafkaError
 from shoal.core.errors import InputError, PolicyError
 from shoal.core.keys import KeyRing
 from shoal.policy.load import load
-from shoal.runtime.kafka import shards, state, stateful
-from shoal.runtime.kafka.output import Disguise, Record
-from shoal.runtime.kafka.provision import Provisioner
-from shoal.runtime.kafka.worker import Worker
+from shoal.runtime.kafka.provision.provision import Provisioner
+from shoal.runtime.kafka.serve import shards, stateful
+from shoal.runtime.kafka.serve.output import Disguise, Record
+from shoal.runtime.kafka.serve.worker import Worker
+from shoal.runtime.kafka.state import changelog as state
 
 pytestmark = pytest.mark.system
 

@@ -24,14 +24,14 @@ from shoal.connect.kafka import KafkaError
 from shoal.core.errors import InputError, PolicyError
 from shoal.core.keys import KeyRing
 from shoal.policy.load import load
-from shoal.policy.records import RecordViews
-from shoal.runtime.kafka.collect import Collector
-from shoal.runtime.kafka.feed import Feeder
-from shoal.runtime.kafka.provision import Provisioner
-from shoal.runtime.kafka.replay import Replay
-from shoal.runtime.kafka.send import TopicWriter
-from shoal.runtime.kafka.watch import Watch
-from shoal.runtime.kafka.worker import Worker
+from shoal.runtime.kafka.provision.provision import Provisioner
+from shoal.runtime.kafka.serve.worker import Worker
+from shoal.runtime.kafka.tools.collect import Collector
+from shoal.runtime.kafka.tools.feed import Feeder
+from shoal.runtime.kafka.tools.replay import Replay
+from shoal.runtime.kafka.tools.send import TopicWriter
+from shoal.runtime.kafka.tools.watch import Watch
+from shoal.views.records import RecordViews
 
 pytestmark = pytest.mark.system
 NUMBER = itertools.count()

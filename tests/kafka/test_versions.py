@@ -17,8 +17,8 @@ from test_service import Background
 from scripts.kafka.broker import ROOT
 from shoal.core.errors import PolicyError
 from shoal.policy.load import load
-from shoal.runtime.kafka.provision import Provisioner
-from shoal.runtime.kafka.worker import Worker
+from shoal.runtime.kafka.provision.provision import Provisioner
+from shoal.runtime.kafka.serve.worker import Worker
 
 pytestmark = pytest.mark.system
 

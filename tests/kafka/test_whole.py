@@ -26,7 +26,7 @@ from stage import SECRET
 from test_provision import read, refusal
 
 from shoal.policy.load import load
-from shoal.verify import verify
+from shoal.verifier import verify
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 RECORDS = int(os.environ.get("SHOAL_WHOLE_RECORDS", "20000"))

@@ -20,8 +20,8 @@ from stage import GUARD, drain
 
 from shoal.core.keys import KeyRing
 from shoal.policy.load import load
-from shoal.runtime.kafka.provision import Provisioner
-from shoal.runtime.kafka.worker import Worker
+from shoal.runtime.kafka.provision.provision import Provisioner
+from shoal.runtime.kafka.serve.worker import Worker
 
 pytestmark = pytest.mark.system
 NUMBER = itertools.count()

@@ -291,7 +291,7 @@ def test_two_releases_reveal_the_intersection_of_their_groups(n, k, data):
     ages = st.lists(st.integers(0, 50), min_size=n, max_size=n)
     frames = [pl.DataFrame({"age": data.draw(ages), "who": range(n)}) for _ in range(2)]
     made = [shoal.anonymize(f, quasi=["age"], k=k).data for f in frames]
-    from shoal.verify import intersection
+    from shoal.verifier import intersection
 
     found = intersection(made[0], made[1], ["age"], [f["who"] for f in frames])
     pairs = Counter(zip(made[0]["age"], made[1]["age"], strict=True))

@@ -23,7 +23,7 @@ from shoal.tables import TABLE_METHODS
 from shoal.tables.continuous import Continuous
 from shoal.tables.continuous_state import load, save
 from shoal.tables.datafly import Datafly
-from shoal.verify import verify
+from shoal.verifier import verify
 
 TREE = {"office": ["clerk", "judge"], "field": ["cook", "sailor"]}
 QUASI = {"age": Range(min=0, max=63), "zip": Prefix(3), "job": Tree(nodes=TREE)}

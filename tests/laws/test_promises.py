@@ -17,7 +17,7 @@ from shoal.core.groups import Groups
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Column, Schema
 from shoal.core.table import code
-from shoal.kernels import promises as compiled
+from shoal.kernels.shared import promises as compiled
 from shoal.promises import PROMISES, Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity

@@ -15,10 +15,10 @@ from shoal.core.errors import PromiseError
 from shoal.promises.kp_anonymity import KPAnonymity
 from shoal.series import SERIES_METHODS
 from shoal.series.banded import Banded
-from shoal.series.face import anonymize_series
 from shoal.series.kapra import Kapra
 from shoal.series.perturb import Perturb
 from shoal.series.queries import read_released
+from shoal.series.release import anonymize_series
 from shoal.series.sax import Sax
 
 METHODS = [kind() for kind in SERIES_METHODS.classes()] + [

@@ -25,7 +25,7 @@ from shoal.promises.l_diversity import LDiversity
 from shoal.promises.t_closeness import TCloseness
 from shoal.streams import STREAM_METHODS
 from shoal.streams.base import Batch, Outcomes, Reason, Running, StreamMethod
-from shoal.verify import verify
+from shoal.verifier import verify
 
 KEY = bytes(range(32))
 TREE = {"lungs": ["covid", "asthma"], "blood": ["diabetes", "anaemia"]}

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from shoal.api import anonymize
 from shoal.core.errors import PromiseError, UsageError
 from shoal.core.hierarchy.prefix import Prefix
 from shoal.core.hierarchy.range import Range
@@ -25,6 +24,7 @@ from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.t_closeness import TCloseness
+from shoal.release.table import anonymize
 from shoal.tables import TABLE_METHODS
 
 JOBS = {"office": ["clerk", "judge"], "field": {"farm": ["cook", "reaper"], "sea": ["sailor", "whaler"]}}

@@ -17,13 +17,13 @@ from shoal.core.hierarchy.prefix import Prefix
 from shoal.core.schema import Column, Schema
 from shoal.masks import MASKS
 from shoal.masks.chain import Chain
-from shoal.policy.columns import ColumnView
 from shoal.policy.paths import matching, steps, tree
-from shoal.policy.record_writer import record_type
-from shoal.policy.records import RecordViews
-from shoal.policy.views import RoleView
-from shoal.policy.windowed import frame_of, plain
 from shoal.testing.masks import fixed_ring
+from shoal.views.frames import ColumnView
+from shoal.views.record_writer import record_type
+from shoal.views.records import RecordViews
+from shoal.views.role_view import RoleView
+from shoal.views.windows import frame_of, plain
 
 KEYS = fixed_ring()
 SCHEMA = Schema(

@@ -13,10 +13,10 @@ from shoal.core.errors import UsageError
 from shoal.core.schema import Column, Schema
 from shoal.masks import MASKS
 from shoal.masks.windows import Assigner, Session, Sliding, Tumbling
-from shoal.policy.columns import ColumnView
-from shoal.policy.views import RoleView
-from shoal.policy.windowed import WindowedView
 from shoal.testing.masks import fixed_ring
+from shoal.views.frames import ColumnView
+from shoal.views.role_view import RoleView
+from shoal.views.windows import WindowedView
 
 S = 1_000_000
 KEYS = fixed_ring()

@@ -15,7 +15,7 @@ from shoal.promises.l_diversity import LDiversity
 from shoal.promises.t_closeness import TCloseness
 from shoal.streams.base import Batch
 from shoal.streams.castle import Castle
-from shoal.verify import verify
+from shoal.verifier import verify
 
 DIAGNOSES = ["Covid", "Asthma", "Covid", "Diabetes", "Covid", "Covid", "Asthma", "Diabetes", "Diabetes"]
 TABLE_7 = {"Germany [25 - 55]": [1, 3, 6], "UK [20 - 45]": [2, 5, 8], "Spain [30 - 70]": [4, 7, 9]}

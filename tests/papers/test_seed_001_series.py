@@ -8,9 +8,9 @@ import pytest
 
 from shoal.measures.series import value_loss
 from shoal.series.banded import Banded
-from shoal.series.face import anonymize_series
 from shoal.series.kapra import Kapra
 from shoal.series.naive import Naive
+from shoal.series.release import anonymize_series
 from shoal.series.sax import Sax
 
 PEOPLE = ["Alice", "Bob", "Cathy", "David", "Jane", "Lily", "Mary", "Steve"]

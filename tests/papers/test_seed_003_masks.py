@@ -7,16 +7,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from shoal import role_views
 from shoal.connect.files import read
 from shoal.masks import MASKS
 from shoal.masks.base import Context
-from shoal.policy.columns import ColumnView
 from shoal.policy.load import load
-from shoal.policy.records import RecordViews
-from shoal.policy.views import RoleView
+from shoal.release import roles as role_views
 from shoal.testing.masks import fixed_ring
-from shoal.verify import verify
+from shoal.verifier import verify
+from shoal.views.frames import ColumnView
+from shoal.views.records import RecordViews
+from shoal.views.role_view import RoleView
 
 HOSPITAL = Path(__file__).resolve().parents[2] / "examples" / "hospital"
 KEYS = fixed_ring("billing")

@@ -12,9 +12,9 @@ from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Schema
 from shoal.core.table import Table, code
-from shoal.kernels.forest import CUT_B, apply_cut, build, choose_cut, connect, empty_forest
-from shoal.kernels.forest import _survey as survey
-from shoal.kernels.neighbours import edge_cost
+from shoal.kernels.tables.forest import CUT_B, apply_cut, build, choose_cut, connect, empty_forest
+from shoal.kernels.tables.forest import _survey as survey
+from shoal.kernels.tables.neighbours import edge_cost
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.rules import compile_rules
 from shoal.tables.forest import Forest, crowd_of, oversized

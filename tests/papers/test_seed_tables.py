@@ -23,7 +23,7 @@ from shoal.measures.loss import level_cost, loss
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.t_closeness import TCloseness
-from shoal.verify import verify
+from shoal.verifier import verify
 
 
 def test_000_table_2_2_is_3_anonymous():

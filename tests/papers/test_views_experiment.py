@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from shoal.report.experiments import views
+from shoal.experiments import views
 
 
 @pytest.mark.slow

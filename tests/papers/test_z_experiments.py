@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from shoal.report.experiments import EXPERIMENTS, find, z_data, z_goals, z_model, z_night, z_profile, z_streams, z_time
+from shoal.experiments import EXPERIMENTS, find, z_data, z_goals, z_model, z_night, z_profile, z_streams, z_time
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.kernels.binomial import at_least, sum_at_least
+from shoal.kernels.shared.binomial import at_least, sum_at_least
 from shoal.measures.zk_model import Model, UserClass, power_law
 from shoal.streams.z_stream import z_anonymity
 

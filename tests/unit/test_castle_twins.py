@@ -14,7 +14,7 @@ from shoal.core.cells import read
 from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Column, Schema
-from shoal.kernels.castle_split import pick
+from shoal.kernels.delay.castle_split import pick
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.streams import STREAM_METHODS
 from shoal.streams.base import Batch

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.core.schema import Column, Schema
-from shoal.policy.collusion import Seen, collusion
-from shoal.policy.linking import Comparison, candidates
+from shoal.release.collusion import Seen, collusion
+from shoal.release.linking import Comparison, candidates
 
 forms = {
     "same": lambda v: str(v),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shoal.curves import anonymize_series
-from shoal.report import curve_pictures
-from shoal.report.curve_page import render
+from shoal.release.curves import anonymize_series
+from shoal.report import series_pictures as curve_pictures
+from shoal.report.series_page import render
 
 
 @pytest.mark.parametrize("p", [1, 2, 4])

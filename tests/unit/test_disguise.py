@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from shoal.core.errors import PolicyError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import View
-from shoal.runtime.kafka.output import COARSE, Disguise, Outgoing, Record
+from shoal.runtime.kafka.serve.output import COARSE, Disguise, Outgoing, Record
 
 KEYS = KeyRing({"default": {1: bytes(range(32))}})
 

@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from shoal.kernels.envelopes import form_groups, hulls
-from shoal.kernels.exchange import exchange
-from shoal.kernels.shape import correlation_loss
+from shoal.kernels.series.envelopes import form_groups, hulls
+from shoal.kernels.series.exchange import exchange
+from shoal.kernels.series.shape import correlation_loss
 from shoal.series.envelopes import _near
 
 small = st.integers(-9, 9).map(float)

@@ -15,9 +15,9 @@ from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.schema import Schema
 from shoal.core.table import Table, code
-from shoal.kernels.decompose import decompose
-from shoal.kernels.forest import build, plant
-from shoal.kernels.neighbours import edge_cost, nearest_outside, pair_costs
+from shoal.kernels.tables.decompose import decompose
+from shoal.kernels.tables.forest import build, plant
+from shoal.kernels.tables.neighbours import edge_cost, nearest_outside, pair_costs
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.rules import compile_rules
 from shoal.tables.forest import Forest, crowd_of, largest, oversized

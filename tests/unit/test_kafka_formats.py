@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from shoal.core.errors import InputError
 from shoal.policy.load import parse
-from shoal.runtime.kafka.registry import is_about_the_record
-from shoal.runtime.kafka.view_schema import ViewSchema
+from shoal.runtime.kafka.formats.registry import is_about_the_record
+from shoal.runtime.kafka.formats.view_schema import ViewSchema
 
 VIEW = ViewSchema(
     parse("""

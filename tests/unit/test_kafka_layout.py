@@ -6,9 +6,9 @@ import pytest
 
 from shoal.core.errors import PolicyError, ShoalError
 from shoal.policy.load import parse
-from shoal.runtime.kafka.layout import Right, layout, seen_by_role, widened
-from shoal.runtime.kafka.provision import refuse_shared_variables
-from shoal.runtime.kafka.served import definition
+from shoal.runtime.kafka.provision.layout import Right, layout, seen_by_role, widened
+from shoal.runtime.kafka.provision.provision import refuse_shared_variables
+from shoal.runtime.kafka.provision.served import definition
 
 POLICY = """
 dataset: patients

@@ -8,11 +8,11 @@ import pytest
 from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
 from shoal.policy.load import parse
-from shoal.runtime.kafka import stateful
-from shoal.runtime.kafka.masking import Masking
-from shoal.runtime.kafka.output import Record
-from shoal.runtime.kafka.served import Served
-from shoal.runtime.kafka.shards import Shard
+from shoal.runtime.kafka.provision.served import Served
+from shoal.runtime.kafka.serve import stateful
+from shoal.runtime.kafka.serve.masking import Masking
+from shoal.runtime.kafka.serve.output import Record
+from shoal.runtime.kafka.serve.shards import Shard
 
 KEYS = KeyRing({"default": {1: bytes(range(32))}})
 POLICY = parse("""

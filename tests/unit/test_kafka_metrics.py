@@ -14,9 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from shoal.connect.kafka import KafkaError
 from shoal.core.errors import OutputError, UsageError
-from shoal.runtime.kafka.counters import BOUNDS, Counters
-from shoal.runtime.kafka.journal import Journal
-from shoal.runtime.kafka.metrics import STUCK, Health, Page, address_of
+from shoal.runtime.kafka.serve.counters import BOUNDS, Counters
+from shoal.runtime.kafka.serve.journal import Journal
+from shoal.runtime.kafka.serve.metrics import STUCK, Health, Page, address_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

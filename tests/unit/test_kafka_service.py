@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from shoal.connect.kafka import KafkaError
-from shoal.runtime.kafka import service as module
-from shoal.runtime.kafka.service import Service
+from shoal.runtime.kafka.serve import service as module
+from shoal.runtime.kafka.serve.service import Service
 
 
 def fails_at(service: Service, moments: list[float], monkeypatch: pytest.MonkeyPatch) -> list[float]:

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from shoal.runtime.kafka import shards
-from shoal.runtime.kafka.output import Record
-from shoal.runtime.kafka.shards import EVERY, LIGHT, OFTEN, TICKS, Shard
-from shoal.runtime.kafka.state import Tick
+from shoal.runtime.kafka.serve import shards
+from shoal.runtime.kafka.serve.output import Record
+from shoal.runtime.kafka.serve.shards import EVERY, LIGHT, OFTEN, TICKS, Shard
+from shoal.runtime.kafka.state.changelog import Tick
 
 
 @pytest.fixture

@@ -15,11 +15,12 @@ from shoal.core.errors import InputError, PolicyError
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Schema
 from shoal.policy.load import parse
-from shoal.policy.records import RecordViews
-from shoal.policy.views import RoleView
-from shoal.runtime.kafka import state, stateful
-from shoal.runtime.kafka.output import Disguise, Record
-from shoal.runtime.kafka.state import Found, Seal, Snapshot, key_of, pieces_of
+from shoal.runtime.kafka.serve import stateful
+from shoal.runtime.kafka.serve.output import Disguise, Record
+from shoal.runtime.kafka.state.changelog import Found, Seal, Snapshot, key_of, pieces_of
+from shoal.runtime.kafka.state import changelog as state
+from shoal.views.records import RecordViews
+from shoal.views.role_view import RoleView
 
 KEYS = KeyRing({"default": {1: bytes(range(32))}})
 POLICY = parse("""

@@ -12,14 +12,14 @@ from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Schema
 from shoal.core.table import Table, code
-from shoal.kernels import local_lattice as lattice
-from shoal.kernels.local_groups import make_groups
-from shoal.kernels.local_hooks import trim, wanted
-from shoal.kernels.local_index import nearest
-from shoal.kernels.local_pairs import make_pairs, mixed
-from shoal.kernels.local_rest import absorb, grow_region, union_costs
-from shoal.kernels.local_withhold import broken, outliers
-from shoal.kernels.promises import holds, workspace
+from shoal.kernels.shared.promises import holds, workspace
+from shoal.kernels.tables import local_lattice as lattice
+from shoal.kernels.tables.local_groups import make_groups
+from shoal.kernels.tables.local_hooks import trim, wanted
+from shoal.kernels.tables.local_index import nearest
+from shoal.kernels.tables.local_pairs import make_pairs, mixed
+from shoal.kernels.tables.local_rest import absorb, grow_region, union_costs
+from shoal.kernels.tables.local_withhold import broken, outliers
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.rules import compile_rules

@@ -18,11 +18,11 @@ from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Schema
 from shoal.core.table import Table, code
-from shoal.kernels.local_groups import make_groups, new_draft
-from shoal.kernels.local_hooks import grows, only_counts_rows
-from shoal.kernels.local_pairs import make_pairs
-from shoal.kernels.local_rebuild import _rebuild
-from shoal.kernels.promises import workspace
+from shoal.kernels.shared.promises import workspace
+from shoal.kernels.tables.local_groups import make_groups, new_draft
+from shoal.kernels.tables.local_hooks import grows, only_counts_rows
+from shoal.kernels.tables.local_pairs import make_pairs
+from shoal.kernels.tables.local_rebuild import _rebuild
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.rules import compile_rules

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.kernels.microaggregation import microaggregate, squared_error
+from shoal.kernels.shared.microaggregation import microaggregate, squared_error
 
 
 def sse(values: list[float]) -> float:

@@ -15,7 +15,7 @@ from shoal.core.hierarchy.prefix import Prefix
 from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Column, Schema
-from shoal.kernels.stream_boxes import spread_paths
+from shoal.kernels.delay.stream_boxes import spread_paths
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.streams import path_columns
 from shoal.streams.base import Batch, Reason

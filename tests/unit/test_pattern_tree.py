@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.kernels.pattern_tree import create_tree, recycle, refine
+from shoal.kernels.series.pattern_tree import create_tree, recycle, refine
 
 
 @st.composite

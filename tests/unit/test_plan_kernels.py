@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.kernels.batches import Knobs, _form, _nearest
-from shoal.kernels.plan import join_rest, new_plan, search
-from shoal.kernels.promises import Rules, workspace
-from shoal.kernels.recent import Recent, cheapen, remember, saved
-from shoal.kernels.stream_boxes import HULL, MISSING, ROOT, Tuples
-from shoal.kernels.window import TABLE, window_of
+from shoal.kernels.delay.batches import Knobs, _form, _nearest
+from shoal.kernels.delay.plan import join_rest, new_plan, search
+from shoal.kernels.delay.recent import Recent, cheapen, remember, saved
+from shoal.kernels.delay.stream_boxes import HULL, MISSING, ROOT, Tuples
+from shoal.kernels.delay.window import TABLE, window_of
+from shoal.kernels.shared.promises import Rules, workspace
 
 DEPTH = 3
 WEIGHT = np.array([0.5, 0.25, 0.25])

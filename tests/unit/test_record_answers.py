@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from shoal.core.schema import Column, Schema
 from shoal.masks import MASKS
-from shoal.policy import record_writer
-from shoal.policy.record_writer import Answers
-from shoal.policy.records import RecordViews
-from shoal.policy.views import RoleView
+from shoal.views import record_writer
+from shoal.views.record_writer import Answers
+from shoal.views.records import RecordViews
+from shoal.views.role_view import RoleView
 
 SCHEMA = Schema({"a": Column("quasi", type="int"), "b": Column("quasi", type="str"), "c": Column("quasi")})
 SPECS = {"a": {"use": "bucket", "width": 7}, "b": {"use": "blur", "first": 1}, "c": {"use": "blur", "last": 1}}

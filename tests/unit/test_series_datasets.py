@@ -7,7 +7,7 @@ import pytest
 
 from shoal.core.errors import UsageError
 from shoal.datasets.series import news_feedback, random_walks, sales_curves
-from shoal.report.experiments import kp
+from shoal.experiments import kp
 
 
 def test_generators_have_the_published_shape_and_follow_their_seed():

@@ -13,10 +13,10 @@ from shoal.core.errors import InputError, PromiseError, ShoalError, UsageError
 from shoal.measures.series import certainty_penalty, series_loss
 from shoal.promises.kp_anonymity import KPAnonymity
 from shoal.series import SERIES_METHODS
-from shoal.series.face import anonymize_series
 from shoal.series.pattern import Encoded, Pattern
 from shoal.series.perturb import Perturb
 from shoal.series.queries import query_errors, read_released
+from shoal.series.release import anonymize_series
 
 SECRET = 73519  # a person's value that no message may show
 

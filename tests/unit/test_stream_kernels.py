@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shoal.kernels import published as published_module
-from shoal.kernels.promises import Rules, workspace
-from shoal.kernels.published import CELLS, Horizon, Published, Released, cheapest, release_again, release_group
-from shoal.kernels.stream_boxes import HULL, MISSING, ROOT, Tuples, box_of, covers
-from shoal.kernels.window import TABLE, runs, width, window_of
+from shoal.kernels.delay import published as published_module
+from shoal.kernels.delay.published import CELLS, Horizon, Published, Released, cheapest, release_again, release_group
+from shoal.kernels.delay.stream_boxes import HULL, MISSING, ROOT, Tuples, box_of, covers
+from shoal.kernels.delay.window import TABLE, runs, width, window_of
+from shoal.kernels.shared.promises import Rules, workspace
 
 DEPTH = 3
 WEIGHT = np.array([0.5, 0.3, 0.2])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from shoal import role_views
 from shoal.core.errors import PolicyError, PromiseError
 from shoal.policy.load import parse
+from shoal.release import roles as role_views
 from shoal.testing.masks import fixed_ring
 
 KEYS = fixed_ring()

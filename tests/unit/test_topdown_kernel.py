@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from shoal.kernels.topdown import top_down
+from shoal.kernels.shared.topdown import top_down
 
 
 def cost(rows, values, weight):

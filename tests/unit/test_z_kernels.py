@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.kernels import clock as clocks
-from shoal.kernels import sliding as kernel
-from shoal.kernels.fingerprint import distinct, fingerprint, path_cuts
-from shoal.kernels.k_share import by_person
+from shoal.kernels.shared import clock as clocks
+from shoal.kernels.shared.fingerprint import distinct, fingerprint, path_cuts
+from shoal.kernels.zero_delay import sliding as kernel
+from shoal.kernels.zero_delay.k_share import by_person
 from shoal.streams.texts import Near
 
 # Aumasson and Bernstein, reference implementation: key 00 01 … 0f, message 00 01 … of each length

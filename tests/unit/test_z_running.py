@@ -24,8 +24,8 @@ from shoal.core.schema import Column, Schema
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.rescan import rescan
 from shoal.promises.z_anonymity import ZAnonymity
-from shoal.runtime.local import LocalRunner, StreamJob
-from shoal.runtime.place import Place, unpacked
+from shoal.release.position import Place, unpacked
+from shoal.release.stream import LocalRunner, StreamJob
 from shoal.streams.base import Batch
 from shoal.streams.chains import Coder
 from shoal.streams.z_anonymity import ZAnon

@@ -129,8 +129,8 @@ def anonymize(
     json
         Print the report as JSON instead of text (on stderr, or on stdout if the data go elsewhere).
     """
-    from shoal import api
     from shoal.connect import files
+    from shoal.release import table as api
 
     separator = "\t" if separator == "TAB" else separator
     if cells not in ("text", "struct"):
@@ -225,9 +225,9 @@ def _chunk(
     seed: int,
     dry_run: bool,
 ) -> None:
-    from shoal.chunks import Chunks
     from shoal.connect import files
     from shoal.core.keys import KeyRing
+    from shoal.release.chunks import Chunks
 
     if not promises:
         raise UsageError("no promise was asked for", where="--append", hint="give --k, for example --k 5")
@@ -264,7 +264,7 @@ def _with(method: str | None, settings: list[str], policy: str | None) -> TableM
     """A method with parameters from ``name=value`` words."""
     import yaml
 
-    from shoal.api import DEFAULT_METHOD
+    from shoal.release.table import DEFAULT_METHOD
     from shoal.tables import TABLE_METHODS
 
     if method is None and policy is not None:

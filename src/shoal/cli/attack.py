@@ -34,8 +34,8 @@ def attack(
     json
         Figures as JSON.
     """
-    from shoal import api
     from shoal.connect import files
+    from shoal.release import table as api
 
     if not on:
         raise UsageError("no columns to join on", where="--on", hint="name columns that both tables have")

@@ -52,8 +52,8 @@ def check(
     from pathlib import Path
 
     from shoal.core.keys import KeyRing
-    from shoal.policy.explain import explain
     from shoal.policy.load import load
+    from shoal.views.explain import explain
 
     loaded = load(policy)
     explain(loaded)
@@ -74,8 +74,8 @@ def check(
 def _together(
     policy: Policy, frame: pl.DataFrame, ring: KeyRing, most: int, threshold: float | None, json: bool
 ) -> int:
-    from shoal import role_views
     from shoal.core.errors import UsageError
+    from shoal.release import roles as role_views
 
     found, failed = role_views.pools(frame, policy, keys=ring, most=most)
     if json:

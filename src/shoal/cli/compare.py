@@ -55,11 +55,11 @@ def compare(
     json
         Figures as JSON.
     """
-    from shoal import api
     from shoal.cli.anonymize import hierarchies
     from shoal.connect import files
+    from shoal.release import table as api
+    from shoal.release.compare import compare as run
     from shoal.report.chart import draw
-    from shoal.report.compare import compare as run
 
     if not quasi:
         raise UsageError("no quasi columns", where="--quasi", hint="name the columns an outsider may know")

@@ -44,7 +44,7 @@ def load(
 
     from shoal.cli.clients import client, until_asked
     from shoal.policy.load import load as load_policy
-    from shoal.runtime.kafka.feed import Feeder
+    from shoal.runtime.kafka.tools.feed import Feeder
 
     types = load_policy(policy).types() if policy else None
     sent = Feeder(client(properties, brokers), topic, types=types).run(Path(path), until_asked())
@@ -91,7 +91,7 @@ def save(
     from pathlib import Path
 
     from shoal.cli.clients import client, until_asked
-    from shoal.runtime.kafka.collect import Collector
+    from shoal.runtime.kafka.tools.collect import Collector
 
     collector = Collector(client(properties, brokers), topic, Path(folder), group=group, rows=rows)
     written = collector.run(follow=follow, every=every, stop=until_asked())

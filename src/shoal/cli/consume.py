@@ -11,7 +11,7 @@ from shoal.core.errors import PolicyError
 
 if TYPE_CHECKING:
     from shoal.policy.document import Policy
-    from shoal.runtime.kafka.watch import Judge, Watched
+    from shoal.runtime.kafka.tools.watch import Judge, Watched
 
 
 def consume(
@@ -61,8 +61,8 @@ def consume(
 
     from shoal.cli.clients import client, until_asked
     from shoal.policy.load import load
-    from shoal.runtime.kafka.registry import codec_of
-    from shoal.runtime.kafka.watch import Watch
+    from shoal.runtime.kafka.formats.registry import codec_of
+    from shoal.runtime.kafka.tools.watch import Watch
 
     loaded = load(policy)
     codec = codec_of(loaded)
@@ -87,7 +87,7 @@ def _as_user(policy: Policy, role: str, user: str | None) -> dict[str, Any]:
     from pathlib import Path
 
     from shoal.connect.kafka import client_properties
-    from shoal.runtime.kafka.provision import password_of
+    from shoal.runtime.kafka.provision.provision import password_of
 
     users = policy.view(role).users
     name = user or next(iter(users), None)
@@ -99,8 +99,8 @@ def _as_user(policy: Policy, role: str, user: str | None) -> dict[str, Any]:
 
 
 def _judge(policy: Policy, role: str) -> Judge | None:
-    from shoal import api
     from shoal.promises.z_anonymity import ZAnonymity
+    from shoal.release import table as api
 
     view, schema = policy.view(role), policy.schema
     promises = [p for p in view.promises if not isinstance(p, ZAnonymity)]

@@ -10,8 +10,8 @@ from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:
     from shoal.policy.document import Policy, View
-    from shoal.report.curves import SeriesReport
-    from shoal.series.face import SeriesRelease
+    from shoal.report.series_report import SeriesReport
+    from shoal.series.release import SeriesRelease
 
 READING = ("aggregate",)  # words of --set that say how curves are read, what their patterns are, how values are altered
 PATTERN = ("word", "levels", "nested")
@@ -20,8 +20,8 @@ ALTERING = ("step", "most")
 
 def curves_of(path: str, view: str | None) -> tuple[Policy, View] | None:
     """The policy and its view, if the view promises something about curves."""
-    from shoal.curves import series_promise
     from shoal.policy.load import load
+    from shoal.release.curves import series_promise
 
     policy = load(path)
     chosen = policy.view(view)
@@ -31,11 +31,11 @@ def curves_of(path: str, view: str | None) -> tuple[Policy, View] | None:
 def asked_of_curves(
     method: str | None, settings: Sequence[str], every: str | None, missing: str | None, *, perturb: bool
 ) -> dict[str, Any]:
-    """How curves are read and grouped, in the words of :func:`shoal.series.face.anonymize_series`."""
+    """How curves are read and grouped, in the words of :func:`shoal.series.release.anonymize_series`."""
     import yaml
 
-    from shoal.series.face import DEFAULT_METHOD
     from shoal.series.perturb import Perturb
+    from shoal.series.release import DEFAULT_METHOD
     from shoal.series.sax import Sax
 
     given = {name: yaml.safe_load(value) for name, value in pairs(list(settings), "--set").items()}
@@ -71,7 +71,7 @@ def release_curves(
 ) -> None:
     """Curves of a file, grouped, verified and written."""
     from shoal.connect import files
-    from shoal.curves import anonymize_series
+    from shoal.release.curves import anonymize_series
 
     frame = files.read(data, separator=separator)
     if weights:
@@ -91,7 +91,7 @@ def release_curves(
 
 def release_curves_view(data: str, about: tuple[Policy, View], separator: str | None, seed: int, **to: Any) -> None:
     """Curves of a file as a view of a policy says."""
-    from shoal.curves import anonymize_series_view
+    from shoal.release.curves import anonymize_series_view
 
     with progress("anonymizing") as tell:
         told = anonymize_series_view(data, *about, separator=separator, seed=seed, progress=tell)

@@ -22,9 +22,9 @@ def demo(*, rows: int = 5000, out: Annotated[str, Parameter(alias="-o")] = "out"
     seed
         The same seed gives the same hospital.
     """
-    from shoal import api
     from shoal.connect import files
     from shoal.datasets.hospital import hospital
+    from shoal.release import table as api
 
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)

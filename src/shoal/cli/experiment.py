@@ -30,7 +30,7 @@ def experiment(
     data
         A folder with the real data sets; without it, generated data of the same shape are used.
     """
-    from shoal.report.experiments import EXPERIMENTS, find
+    from shoal.experiments import EXPERIMENTS, find
 
     if name is None:
         answer("\n".join(f"{key:<12} {line}" for key, (_, line) in EXPERIMENTS.items()))

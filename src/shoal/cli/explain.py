@@ -21,8 +21,8 @@ def explain(policy: str, *, attacks: bool = False, json: Json = False) -> None:
     json
         As JSON, with the type of every cell.
     """
-    from shoal.policy.explain import explain as explained
     from shoal.policy.load import load
+    from shoal.views.explain import explain as explained
 
     made = explained(load(policy))
     if json:

@@ -98,7 +98,7 @@ def _to_topic(
     slices: Iterator[pl.DataFrame], topic: str, properties: str | None, brokers: str | None, subject: str
 ) -> int:
     from shoal.cli.clients import client
-    from shoal.runtime.kafka.send import TopicWriter, lines
+    from shoal.runtime.kafka.tools.send import TopicWriter, lines
 
     writer = TopicWriter(client(properties, brokers), topic)
 

@@ -86,7 +86,7 @@ def measure(
         if out is not None:
             say(f"written: {len(stream_profile.save(found, Path(out)))} files in {out}")
         return
-    from shoal import api
+    from shoal.release import table as api
 
     if not quasi:
         raise UsageError("no quasi columns", where="--quasi", hint="name the columns an outsider may know, or --stream")

@@ -30,7 +30,7 @@ def replay(policy: str, *, dry_run: Annotated[bool, Parameter(negative=())] = Fa
     """
     from shoal.core.keys import KeyRing
     from shoal.policy.load import load
-    from shoal.runtime.kafka.replay import Replay
+    from shoal.runtime.kafka.tools.replay import Replay
 
     found = Replay(load(policy), KeyRing.load()).run(dry=dry_run)
     done = "would be queued again" if dry_run else "queued again"

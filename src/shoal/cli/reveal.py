@@ -34,7 +34,7 @@ def reveal(policy: str, *, role: str, column: str, keys: str | None = None, audi
     from shoal.core.errors import UsageError
     from shoal.core.keys import KeyRing
     from shoal.policy.load import load
-    from shoal.policy.views import RoleView
+    from shoal.views.role_view import RoleView
 
     view = RoleView.of(load(policy), role)
     if column not in view.masks or not view.masks[column].reversible:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from shoal.connect.kafka import Source
     from shoal.policy.document import Policy
-    from shoal.runtime.kafka.control import Word
-    from shoal.runtime.kafka.counters import Counters
-    from shoal.runtime.kafka.metrics import Page
+    from shoal.runtime.kafka.provision.control import Word
+    from shoal.runtime.kafka.serve.counters import Counters
+    from shoal.runtime.kafka.serve.metrics import Page
 
 app = App(name="serve", help="Role views as a service on Kafka: topics, users, rights, and the worker that fills them.")
 
@@ -38,8 +38,8 @@ def plan(policy: str, *, only: str | None = None, commands: Flag = False, json: 
         For machines.
     """
     from shoal.policy.load import load
-    from shoal.runtime.kafka.commands import commands as printed
-    from shoal.runtime.kafka.provision import Provisioner
+    from shoal.runtime.kafka.provision.commands import commands as printed
+    from shoal.runtime.kafka.provision.provision import Provisioner
 
     service = Provisioner(load(policy), only="topics" if commands else only)
     found = service.plan()
@@ -65,8 +65,8 @@ def apply(policy: str, *, only: str | None = None, allow_wider: Flag = False) ->
     """
     from shoal.core.keys import KeyRing
     from shoal.policy.load import load
-    from shoal.runtime.kafka.provision import Provisioner
-    from shoal.runtime.kafka.registry import codec_of
+    from shoal.runtime.kafka.formats.registry import codec_of
+    from shoal.runtime.kafka.provision.provision import Provisioner
 
     loaded = load(policy)
     codec = codec_of(loaded)
@@ -110,12 +110,12 @@ def run(
     from shoal.core.errors import ShoalError, UsageError
     from shoal.core.keys import KeyRing
     from shoal.policy.load import load
-    from shoal.runtime.kafka.counters import Counters
-    from shoal.runtime.kafka.journal import Journal
-    from shoal.runtime.kafka.registry import codec_of
-    from shoal.runtime.kafka.served import served_now
-    from shoal.runtime.kafka.service import Service
-    from shoal.runtime.kafka.worker import Worker
+    from shoal.runtime.kafka.formats.registry import codec_of
+    from shoal.runtime.kafka.provision.served import served_now
+    from shoal.runtime.kafka.serve.counters import Counters
+    from shoal.runtime.kafka.serve.journal import Journal
+    from shoal.runtime.kafka.serve.service import Service
+    from shoal.runtime.kafka.serve.worker import Worker
     from shoal.runtime.warm import warm
 
     if protocol not in ("classic", "consumer"):
@@ -167,7 +167,7 @@ def run(
 def _page(address: str | None, counters: Counters, told: Callable[[str], None]) -> Page | None:
     if address is None:
         return None
-    from shoal.runtime.kafka.metrics import Page
+    from shoal.runtime.kafka.serve.metrics import Page
 
     page = Page(address, counters)
     told(f"metrics and health on port {page.port}")
@@ -183,7 +183,7 @@ def pause(policy: str) -> None:
     policy
         A policy whose source is Kafka.
     """
-    from shoal.runtime.kafka.control import wait_for_rest
+    from shoal.runtime.kafka.provision.control import wait_for_rest
 
     source = _order(policy, "pause")
     wait_for_rest(source.properties, source.group)
@@ -217,7 +217,7 @@ def reload(policy: str) -> None:
 def _order(policy: str, word: Word) -> Source:
     from shoal.connect.kafka import Source
     from shoal.policy.load import load
-    from shoal.runtime.kafka.control import send
+    from shoal.runtime.kafka.provision.control import send
 
     loaded = load(policy)
     source = Source(loaded.source, loaded.path)
@@ -237,7 +237,7 @@ def status(policy: str, *, json: Json = False) -> None:
         For machines.
     """
     from shoal.policy.load import load
-    from shoal.runtime.kafka.provision import Provisioner, summary
+    from shoal.runtime.kafka.provision.provision import Provisioner, summary
 
     service = Provisioner(load(policy))
     last = service.last_applied()
@@ -258,7 +258,7 @@ def destroy(policy: str, *, yes: Flag = False) -> None:
     """
     from shoal.core.errors import UsageError
     from shoal.policy.load import load
-    from shoal.runtime.kafka.provision import Provisioner
+    from shoal.runtime.kafka.provision.provision import Provisioner
 
     if not yes:
         raise UsageError("this deletes the view topics", where="serve destroy", hint="--yes if that is meant")

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from shoal.core.keys import KeyRing
-    from shoal.runtime.local import LocalRunner, StreamJob
-    from shoal.runtime.place import Place
+    from shoal.release.position import Place
+    from shoal.release.stream import LocalRunner, StreamJob
 
 
 def stream(
@@ -126,7 +126,7 @@ def stream(
 
 def _from_policy(path: str, view: str | None, ring: KeyRing) -> StreamJob:
     from shoal.policy.load import load
-    from shoal.runtime.local import job_of
+    from shoal.release.stream import job_of
 
     return job_of(load(path), view, ring)
 
@@ -139,7 +139,7 @@ def _from_options(
     from shoal.core.hierarchy import HIERARCHIES
     from shoal.core.schema import Column, Schema
     from shoal.promises.z_anonymity import ZAnonymity
-    from shoal.runtime.local import StreamJob
+    from shoal.release.stream import StreamJob
     from shoal.streams.z_anonymity import ZAnon
 
     time, subject, value = columns
@@ -174,8 +174,8 @@ def _run(
     from shoal.connect.events import Events, Sink
     from shoal.connect.files import replacing
     from shoal.core.keys import DEFAULT
-    from shoal.runtime import place as places
-    from shoal.runtime.local import QUIET, LocalRunner, figures
+    from shoal.release import position as places
+    from shoal.release.stream import QUIET, LocalRunner, figures
 
     key = ring.derive(DEFAULT, "stream") if DEFAULT in ring.keys else secrets.token_bytes(32)
     stopped, before = places.unpacked(state.read_bytes()) if state is not None and state.exists() else (None, None)
@@ -240,7 +240,7 @@ def _where(events: str, place: Place, stopped: Place | None) -> str:
 
 
 def _watched(runner: LocalRunner, every: str) -> Any:
-    from shoal.core.events import duration
+    from shoal.core.time import duration
     from shoal.streams.z_anonymity import RunningZ
 
     if not isinstance(runner.method, RunningZ):

@@ -11,7 +11,7 @@ from shoal.core.errors import UsageError
 if TYPE_CHECKING:
     import polars as pl
 
-    from shoal.verify import Verdict
+    from shoal.verifier import Verdict
 
 
 def verify(
@@ -84,16 +84,16 @@ def verify(
     json
         Findings as JSON.
     """
-    from shoal import api
     from shoal.connect import files
+    from shoal.release import table as api
 
     separator = "\t" if separator == "TAB" else separator
     if policy is not None and (about := curves_of(policy, view)) is not None:
-        from shoal.curves import verify_series_view
+        from shoal.release.curves import verify_series_view
 
         verdict = verify_series_view(released, *about, separator=separator)
     elif p is not None:
-        from shoal.curves import verify_series
+        from shoal.release.curves import verify_series
 
         if k is None:
             raise UsageError("curves need k and p", where="--p", hint="for example --k 16 --p 6")
@@ -145,11 +145,11 @@ def _stream(
     separator: str | None,
 ) -> Verdict:
     """A released stream beside its original events."""
-    from shoal import api
     from shoal.cli.anonymize import hierarchies
     from shoal.connect import files
     from shoal.core.schema import Column, Schema
     from shoal.promises.z_anonymity import ZAnonymity
+    from shoal.release import table as api
 
     if window is None or subject is None:
         raise UsageError("z-anonymity needs a window and a subject", where="--z", hint="give --window and --subject")

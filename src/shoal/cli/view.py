@@ -48,10 +48,10 @@ def view(
     """
     from pathlib import Path
 
-    from shoal import role_views
     from shoal.connect import files
     from shoal.core.keys import KeyRing
     from shoal.policy.load import load
+    from shoal.release import roles as role_views
 
     separator = "\t" if separator == "TAB" else separator
     loaded = load(policy)

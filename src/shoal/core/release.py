@@ -48,7 +48,7 @@ class Release:
 
 def boxes_of(table: Table, labels: NDArray[np.int32], floor: NDArray[np.int8] | None = None) -> Boxes:
     """The box of every group of a table."""
-    from shoal.kernels.boxes import group_boxes
+    from shoal.kernels.shared.boxes import group_boxes
 
     low, high = group_boxes(table.matrix, labels, int(labels.max(initial=-1)) + 1)
     return Boxes(low, high, floor)

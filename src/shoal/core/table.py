@@ -22,7 +22,7 @@ from shoal.core.levels import Codes, Levels
 from shoal.core.schema import Column, Schema
 
 if TYPE_CHECKING:
-    from shoal.kernels.boxes import Shape
+    from shoal.kernels.shared.boxes import Shape
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Table:
 
     def shape(self) -> Shape:
         """The levels as flat arrays for kernels."""
-        from shoal.kernels.boxes import Shape
+        from shoal.kernels.shared.boxes import Shape
 
         m = len(self.levels)
         depth = np.array([x.depth for x in self.levels], np.int64)

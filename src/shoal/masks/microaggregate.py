@@ -58,7 +58,7 @@ class _Microaggregate(RunningWindow):
     def mask(self, values: pl.Series, people: pl.Series | None, number: int) -> pl.Series:
         import polars as pl
 
-        from shoal.kernels.microaggregation import microaggregate
+        from shoal.kernels.shared.microaggregation import microaggregate
 
         numbers = values.cast(pl.Float64).to_numpy()
         usable = np.isfinite(numbers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.kernels.k_share import by_person, group_sizes, set_prints
+from shoal.kernels.zero_delay.k_share import by_person, group_sizes, set_prints
 
 Ints = NDArray[np.int64]
 

@@ -87,7 +87,7 @@ def pattern_loss(series: Floats, shapes: Floats, which: NDArray[np.int64]) -> Fl
     >>> pattern_loss(np.array([[1.0, 2, 3], [3, 2, 1]]), np.array([[0.0, 1, 2]]), np.array([0, 0])).round(9).tolist()
     [0.0, 2.0]
     """
-    from shoal.kernels.shape import correlation_loss
+    from shoal.kernels.series.shape import correlation_loss
 
     out = np.empty(len(series))
     correlation_loss(series, shapes, which, out)

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.events import minute_of_week
+from shoal.core.time import minute_of_week
 
 Ints = NDArray[np.int64]
 HOUR = 3_600_000_000

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
-from shoal.kernels.binomial import class_tails, match_tails, realizations, tails
+from shoal.kernels.shared.binomial import class_tails, match_tails, realizations, tails
 
 Floats = NDArray[np.float64]
 Method = Literal["exact", "paper2020"]

@@ -13,10 +13,10 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import UsageError
-from shoal.core.events import Unit, micros
 from shoal.core.groups import Finding
 from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.hierarchy.grid import Grid
+from shoal.core.time import Unit, micros
 from shoal.promises.z_anonymity import ZAnonymity
 
 Shown = dict[str, list[tuple[int, str]]]  # what a label was shown by: (time, who)

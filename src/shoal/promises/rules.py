@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.table import Sensitive, Table
-from shoal.kernels import promises as compiled
+from shoal.kernels.shared import promises as compiled
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity

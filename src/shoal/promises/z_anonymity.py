@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
-from shoal.core.events import Duration, Hours, duration, minute_of_week, weekly
 from shoal.core.groups import Finding, Groups
+from shoal.core.time import Duration, Hours, duration, minute_of_week, weekly
 from shoal.promises.base import Promise
 
 

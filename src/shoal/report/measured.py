@@ -12,7 +12,7 @@ from shoal.measures.risk import Risk, risk
 from shoal.promises.base import Promise
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.t_closeness import TCloseness
-from shoal.verify import grouped
+from shoal.verifier import grouped
 
 
 class Diversity(msgspec.Struct, frozen=True):

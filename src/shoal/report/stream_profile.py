@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError
-from shoal.core.events import DAYS, Unit, duration, micros, words
 from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.time import DAYS, Unit, duration, micros, words
 from shoal.measures.stream_profile import Spread, StreamProfile, profile
 from shoal.report.chart import Axis, Bars, Chart, Heat, draw, write
 from shoal.streams.chains import Coder

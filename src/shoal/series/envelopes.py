@@ -13,7 +13,7 @@ REACH = 4  # cells of the same word looked at on either side
 
 def unite(values: Floats, part: NDArray[np.int64], k: int) -> NDArray[np.int32]:
     """The group of every record, made of whole parts (-1: none)."""
-    from shoal.kernels.envelopes import form_groups, hulls
+    from shoal.kernels.series.envelopes import form_groups, hulls
 
     parts = int(part.max(initial=-1)) + 1
     low, high = hulls(values, values, part, parts)
@@ -24,7 +24,7 @@ def unite(values: Floats, part: NDArray[np.int64], k: int) -> NDArray[np.int32]:
 
 def exchange(values: Floats, grouping: SeriesGrouping, k: int, p: int, passes: int) -> SeriesGrouping:
     """Records change places with, or move to, records of the same word in near groups while value loss falls."""
-    from shoal.kernels.exchange import exchange as pass_once
+    from shoal.kernels.series.exchange import exchange as pass_once
 
     group = grouping.group.copy()
     for _ in range(passes):

@@ -10,7 +10,7 @@ import polars as pl
 
 from shoal.core.errors import InputError, UsageError
 from shoal.core.frames import require
-from shoal.series.curves import Curves, Missing, complete, number_column
+from shoal.series.input import Curves, Missing, complete, number_column
 
 Aggregate = Literal["mean", "sum", "min", "max", "last"]
 

@@ -48,7 +48,7 @@ class Naive(SeriesMethod, frozen=True, tag="naive"):
         self, values: Floats, encoded: Encoded, k: int, p: int, *, seed: int = 0, progress: Progress = silent
     ) -> SeriesGrouping:
         """See :class:`SeriesMethod`."""
-        from shoal.kernels.topdown import top_down
+        from shoal.kernels.shared.topdown import top_down
 
         check_sizes(len(values), k, p)
         progress(0.1, "groups")
@@ -64,7 +64,7 @@ class Naive(SeriesMethod, frozen=True, tag="naive"):
 
 def _words(encoded: Encoded, rows: NDArray[np.int64], p: int) -> Ids:
     """The words one group publishes: create-tree, then bad leaves into good ones."""
-    from shoal.kernels.pattern_tree import create_tree
+    from shoal.kernels.series.pattern_tree import create_tree
 
     codes = np.ascontiguousarray(encoded.codes[:, rows])
     everyone = np.arange(len(rows))

@@ -58,7 +58,7 @@ class Encoded:
 
     def losses(self) -> Floats:
         """The pattern loss of every record at every level, if it publishes its own word there."""
-        from shoal.kernels.shape import correlation_loss
+        from shoal.kernels.series.shape import correlation_loss
 
         out = np.empty(self.codes.shape)
         for at in range(len(self.levels)):

@@ -69,7 +69,7 @@ class Sax(Pattern, frozen=True, tag="sax"):
 
     def encode(self, values: Floats) -> Encoded:
         """See :class:`Pattern`."""
-        from shoal.kernels import sax as kernels
+        from shoal.kernels.series import sax as kernels
 
         features = self.features(values)
         ladder = self.ladder()
@@ -100,7 +100,7 @@ class Sax(Pattern, frozen=True, tag="sax"):
 
     def features(self, values: Floats) -> Floats:
         """The averages of the segments of every normalized series."""
-        from shoal.kernels import sax as kernels
+        from shoal.kernels.series import sax as kernels
 
         normal = np.empty_like(values)
         kernels.normalize(values, normal)

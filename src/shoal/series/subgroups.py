@@ -17,7 +17,7 @@ def own_words(
 
     If so many stay alone that fewer than ``least`` are published, finer levels are given up until it is enough.
     """
-    from shoal.kernels.pattern_tree import create_tree, recycle
+    from shoal.kernels.series.pattern_tree import create_tree, recycle
 
     codes = np.ascontiguousarray(encoded.codes[:, rows])
     size = len(rows)
@@ -45,7 +45,7 @@ def _refine(
     share: float,
     words: int,
 ) -> None:
-    from shoal.kernels.pattern_tree import refine
+    from shoal.kernels.series.pattern_tree import refine
 
     order = np.argsort(codes, axis=1, kind="stable").astype(np.int32)
     refine(codes, np.ascontiguousarray(losses), order, level, good, p, share, words, PASSES)
@@ -69,7 +69,7 @@ def split_by_total(values: Floats, word: Ids, p: int) -> NDArray[np.int64]:
 
 def split_top_down(values: Floats, word: Ids, p: int, seed: int) -> NDArray[np.int64]:
     """The same by top-down clustering, as in the paper."""
-    from shoal.kernels.topdown import top_down
+    from shoal.kernels.shared.topdown import top_down
 
     weight = per_width(values)
     part = np.full(len(word), -1, np.int64)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
-from shoal.kernels.batches import Knobs, plan_windows
-from shoal.kernels.recent import Recent
-from shoal.kernels.window import TABLE
+from shoal.kernels.delay.batches import Knobs, plan_windows
+from shoal.kernels.delay.recent import Recent
+from shoal.kernels.delay.window import TABLE
 from shoal.promises.base import Promise
 from shoal.streams.base import StreamMethod
 from shoal.streams.bounds import FOREVER, LEAST_BOXES, Bounds, bounds_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from shoal.core.errors import UsageError
-from shoal.core.events import duration
+from shoal.core.time import duration
 
 FOREVER = 1 << 60
 MOST_DELAY = 100_000

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
-from shoal.kernels.castle import Gamma, castle
+from shoal.kernels.delay.castle import Gamma, castle
 from shoal.promises.base import Promise
 from shoal.streams.base import StreamMethod
 from shoal.streams.bounds import LEAST_BOXES, Bounds, bounds_of

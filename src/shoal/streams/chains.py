@@ -20,7 +20,7 @@ from shoal.core.hierarchy.grid import Grid
 from shoal.core.hierarchy.path import Path
 from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.suppress import Suppress
-from shoal.kernels.fingerprint import path_cuts
+from shoal.kernels.shared.fingerprint import path_cuts
 from shoal.streams.texts import Bytes, Near, Printer, Prints, bytes_of, number
 
 WIDEST = 13  # levels; a longer path keeps its whole and its most general steps

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
-from shoal.kernels.stream_boxes import Tuples, spread_paths
+from shoal.kernels.delay.stream_boxes import Tuples, spread_paths
 from shoal.streams.path_columns import Floats, Paths, Reasons
 from shoal.streams.quasi_columns import Numbers, column_of
 
 
 class Coded(NamedTuple):
-    """A batch as arrays: see :class:`shoal.kernels.stream_boxes.Tuples`; ``reason`` is 0 where a tuple is usable.
+    """A batch as arrays: see :class:`shoal.kernels.delay.stream_boxes.Tuples`; ``reason`` is 0 where a tuple is usable.
 
     ``at`` is where the column keeps the path of each value, true while the coder's epoch is ``epoch``.
     """

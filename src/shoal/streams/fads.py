@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.schema import Schema
-from shoal.kernels.fads import fads
+from shoal.kernels.delay.fads import fads
 from shoal.promises.base import Promise
 from shoal.streams.base import StreamMethod
 from shoal.streams.bounds import Bounds, bounds_of

@@ -1,7 +1,7 @@
 """What all methods with delay share: held tuples, the clock, published boxes, outcomes, snapshots.
 
 A method only says how held tuples are decided (:meth:`Holding.decide`). The kernels release through
-:mod:`shoal.kernels.published`, which checks every promise before a tuple gets its box; there is no other way out.
+:mod:`shoal.kernels.delay.published`, which checks every promise before a tuple gets its box; there is no other way out.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import InputError, UsageError
-from shoal.core.events import duration
 from shoal.core.schema import Schema
-from shoal.kernels import clock as clocks
-from shoal.kernels.held import Clock
-from shoal.kernels.promises import Rules, Work, workspace
-from shoal.kernels.published import HELD, WITHHELD, Released
-from shoal.kernels.stream_boxes import Tuples
+from shoal.core.time import duration
+from shoal.kernels.delay.held import Clock
+from shoal.kernels.delay.published import HELD, WITHHELD, Released
+from shoal.kernels.delay.stream_boxes import Tuples
+from shoal.kernels.shared import clock as clocks
+from shoal.kernels.shared.promises import Rules, Work, workspace
 from shoal.promises.base import Promise
 from shoal.streams.base import Batch, Outcomes, Reason, Running
 from shoal.streams.bounds import Bounds
 from shoal.streams.coder import QuasiCoder
-from shoal.streams.kept import KeptBoxes
-from shoal.streams.sealed import Array, Content, frame_bytes, frame_of, seal, unseal
+from shoal.streams.published_boxes import KeptBoxes
 from shoal.streams.sensitive import Sensitive
+from shoal.streams.snapshots import Array, Content, frame_bytes, frame_of, seal, unseal
 from shoal.streams.tally import Tally
 from shoal.streams.texts import Printer
 

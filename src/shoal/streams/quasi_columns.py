@@ -15,7 +15,7 @@ from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Column
-from shoal.kernels.stream_boxes import HULL, ROOT
+from shoal.kernels.delay.stream_boxes import HULL, ROOT
 from shoal.streams.base import Reason
 from shoal.streams.path_columns import Floats, Paths, Reasons, SnapPaths, TreePaths
 

@@ -13,7 +13,7 @@ from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.levels import Levels
 from shoal.core.schema import Schema
-from shoal.kernels.promises import DISTINCT, Rules
+from shoal.kernels.shared.promises import DISTINCT, Rules
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity

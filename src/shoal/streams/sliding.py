@@ -1,4 +1,4 @@
-"""The sliding window of one column: the arrays of :mod:`shoal.kernels.sliding`, grown and shrunk as needed."""
+"""The sliding window of one column: the arrays of ``kernels.zero_delay.sliding``, grown and shrunk as needed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.errors import InputError
-from shoal.kernels import sliding as kernel
-from shoal.kernels.clock import WAIT
-from shoal.kernels.k_share import content
-from shoal.kernels.z_decide import decide_all
+from shoal.kernels.shared.clock import WAIT
+from shoal.kernels.zero_delay import sliding as kernel
+from shoal.kernels.zero_delay.k_share import content
+from shoal.kernels.zero_delay.z_decide import decide_all
 
 Ints = NDArray[np.int64]
 LEAST = 1 << 10

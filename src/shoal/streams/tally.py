@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.kernels.published import Released
+from shoal.kernels.delay.published import Released
 from shoal.streams.base import Reason
 
 COUNTS = ("events", "released", "withheld", "groups", "again", "emissions", "smallest", "delay_most", "wait_most")

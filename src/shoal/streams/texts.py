@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.kernels.address import address_of, handle_of, swift
-from shoal.kernels.fingerprint import MOST_STEPS, chain_next, distinct, fingerprints, print_next
+from shoal.kernels.shared.address import address_of, handle_of, swift
+from shoal.kernels.shared.fingerprint import MOST_STEPS, chain_next, distinct, fingerprints, print_next
 
 Prints = NDArray[np.int64]
 

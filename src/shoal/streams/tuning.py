@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
-from shoal.core.events import Duration, Hours, duration, minute_of_week
+from shoal.core.time import Duration, Hours, duration, minute_of_week
 from shoal.measures.entropy import group_people, k_share, sorted_by_person
 from shoal.measures.zk_model import Model
 from shoal.streams.texts import number

@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
-from shoal.core.events import Duration, duration
 from shoal.core.schema import Schema
+from shoal.core.time import Duration, duration
 from shoal.promises.base import Promise
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.streams.base import Batch, Outcomes, Running, StreamMethod

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.errors import InputError
-from shoal.core.events import duration, minute_of_week, weekly
-from shoal.kernels import clock as clocks
-from shoal.kernels import sliding as words
-from shoal.kernels.z_decide import BEHINDS, TIES
+from shoal.core.time import duration, minute_of_week, weekly
+from shoal.kernels.shared import clock as clocks
+from shoal.kernels.zero_delay import sliding as words
+from shoal.kernels.zero_delay.z_decide import BEHINDS, TIES
 from shoal.streams.base import Reason
 from shoal.streams.sliding import Asked, Decided, SlidingWindow
 from shoal.streams.tuning import Content, Decision, Tuner, joined

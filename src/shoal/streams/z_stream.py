@@ -12,10 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
-from shoal.core.events import LAST, PER_SECOND, SECOND, Duration, Unit, duration, micros, scale
 from shoal.core.hierarchy import HIERARCHIES, Hierarchy
-from shoal.kernels.address import address_of, handle_of, swift
-from shoal.kernels.z_decide import decide_at, decide_next
+from shoal.core.time import LAST, PER_SECOND, SECOND, Duration, Unit, duration, micros, scale
+from shoal.kernels.shared.address import address_of, handle_of, swift
+from shoal.kernels.zero_delay.z_decide import decide_at, decide_next
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.streams.base import Reason
 from shoal.streams.chains import Coder

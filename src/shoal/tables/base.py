@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shoal.core.errors import PromiseError
 from shoal.core.spec import Spec
 from shoal.core.table import Table
-from shoal.kernels import promises as compiled
+from shoal.kernels.shared import promises as compiled
 from shoal.promises.base import Promise
 from shoal.promises.rules import compile_rules
 

@@ -45,8 +45,8 @@ class Datafly(TableMethod, frozen=True, tag="datafly"):
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
     ) -> Grouping:
         """See :class:`TableMethod`. Needs no seed: nothing is random."""
-        from shoal.kernels.full_domain import judge_level, room_for
-        from shoal.kernels.promises import workspace
+        from shoal.kernels.shared.promises import workspace
+        from shoal.kernels.tables.full_domain import judge_level, room_for
 
         rules = reachable(table, promises)
         nodes = nodes_of(table)

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.table import Table
-from shoal.kernels.promises import Rules
+from shoal.kernels.shared.promises import Rules
 from shoal.promises.base import Promise
 from shoal.promises.rules import compile_rules
 from shoal.tables.base import Grouping, Progress, silent
 from shoal.tables.settle import Labels, Settled
 
 if TYPE_CHECKING:
-    from shoal.kernels.neighbours import Crowd
+    from shoal.kernels.tables.neighbours import Crowd
 
 
 class Forest(Settled, frozen=True, tag="forest"):
@@ -60,8 +60,8 @@ class Forest(Settled, frozen=True, tag="forest"):
 
     def part(self, table: Table, rules: Rules, seed: int, progress: Progress) -> Labels:
         """See :class:`Settled`. The seed decides which component grows first."""
-        from shoal.kernels.decompose import decompose
-        from shoal.kernels.forest import build, plant
+        from shoal.kernels.tables.decompose import decompose
+        from shoal.kernels.tables.forest import build, plant
 
         order = np.random.default_rng(seed).permutation(table.size)
         progress(0.1, "forest")
@@ -101,7 +101,7 @@ def largest(k: int) -> int:
 
 def crowd_of(table: Table) -> Crowd:
     """The distinct rows, sorted for the neighbour search: columns that are dear to mismatch come first."""
-    from shoal.kernels.neighbours import Crowd, alike_runs, edge_part
+    from shoal.kernels.tables.neighbours import Crowd, alike_runs, edge_part
 
     shape = table.shape()
     n = table.size

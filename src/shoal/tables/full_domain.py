@@ -13,7 +13,7 @@ from shoal.core.table import Table
 from shoal.tables.base import Grouping
 
 if TYPE_CHECKING:
-    from shoal.kernels.full_domain import Nodes, Room
+    from shoal.kernels.tables.full_domain import Nodes, Room
 
 Floats = NDArray[np.float64]
 Measure = Literal["gcp", "generalization", "entropy", "discernibility", "average"]
@@ -21,7 +21,7 @@ Measure = Literal["gcp", "generalization", "entropy", "discernibility", "average
 
 def nodes_of(table: Table, measure: Measure = "gcp") -> Nodes:
     """Distinct rows and the cost of every cell at every level. Equal rows stand together in a table, so no sort."""
-    from shoal.kernels.full_domain import Nodes
+    from shoal.kernels.tables.full_domain import Nodes
 
     for name, levels in zip(table.names, table.levels, strict=True):
         if not levels.nested:

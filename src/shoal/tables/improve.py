@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.table import Table
-from shoal.kernels.boxes import group_boxes
-from shoal.kernels.local_groups import Groups, make_groups
-from shoal.kernels.local_hooks import grows, only_counts_rows
-from shoal.kernels.local_index import Index, cell_keys, fill_index
-from shoal.kernels.local_pairs import Pairs, make_pairs
-from shoal.kernels.local_rebuild import improve as rebuild
-from shoal.kernels.promises import Rules
+from shoal.kernels.shared.boxes import group_boxes
+from shoal.kernels.shared.promises import Rules
+from shoal.kernels.tables.local_groups import Groups, make_groups
+from shoal.kernels.tables.local_hooks import grows, only_counts_rows
+from shoal.kernels.tables.local_index import Index, cell_keys, fill_index
+from shoal.kernels.tables.local_pairs import Pairs, make_pairs
+from shoal.kernels.tables.local_rebuild import improve as rebuild
 from shoal.tables.base import Progress, silent
 
 Labels = NDArray[np.int32]

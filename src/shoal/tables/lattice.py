@@ -54,9 +54,9 @@ class Lattice(TableMethod, frozen=True, tag="lattice"):
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
     ) -> Grouping:
         """See :class:`TableMethod`. Needs no seed: nothing is random."""
-        from shoal.kernels import lattice
-        from shoal.kernels.full_domain import judge_level, room_for
-        from shoal.kernels.promises import workspace
+        from shoal.kernels.shared.promises import workspace
+        from shoal.kernels.tables import lattice
+        from shoal.kernels.tables.full_domain import judge_level, room_for
 
         rules = reachable(table, promises)
         vectors = math.prod(x.depth for x in table.levels)

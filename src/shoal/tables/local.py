@@ -72,7 +72,7 @@ class Local(TableMethod, frozen=True, tag="local"):
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
     ) -> Grouping:
         """See :class:`TableMethod`."""
-        from shoal.kernels.local_pairs import make_pairs
+        from shoal.kernels.tables.local_pairs import make_pairs
         from shoal.tables.improve import Improver, ordered
         from shoal.tables.local_start import start
         from shoal.tables.local_withhold import withhold

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.kernels import local_lattice as lattice
-from shoal.kernels.local_hooks import grows, only_counts_rows
-from shoal.kernels.local_pairs import Pairs
-from shoal.kernels.promises import Rules, workspace
+from shoal.kernels.shared.promises import Rules, workspace
+from shoal.kernels.tables import local_lattice as lattice
+from shoal.kernels.tables.local_hooks import grows, only_counts_rows
+from shoal.kernels.tables.local_pairs import Pairs
 from shoal.tables.base import Progress, silent
 
 Codes = NDArray[np.int32]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.kernels.boxes import group_boxes
-from shoal.kernels.local_groups import make_groups
-from shoal.kernels.local_hooks import grows, only_counts_rows
-from shoal.kernels.local_pairs import Pairs
-from shoal.kernels.local_rest import absorb, grow_region, union_costs
-from shoal.kernels.mondrian import mondrian
-from shoal.kernels.promises import Rules, holds, workspace
+from shoal.kernels.shared.boxes import group_boxes
+from shoal.kernels.shared.promises import Rules, holds, workspace
+from shoal.kernels.tables.local_groups import make_groups
+from shoal.kernels.tables.local_hooks import grows, only_counts_rows
+from shoal.kernels.tables.local_pairs import Pairs
+from shoal.kernels.tables.local_rest import absorb, grow_region, union_costs
+from shoal.kernels.tables.mondrian import mondrian
 from shoal.tables.base import Progress, silent
 from shoal.tables.improve import dense, draws, make_index
 from shoal.tables.local_prices import WHOLE, lattice_size, open_tuples

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.table import Table
-from shoal.kernels.local_pairs import Pairs
-from shoal.kernels.local_withhold import broken, outliers
-from shoal.kernels.promises import T_EQUAL, Rules
+from shoal.kernels.shared.promises import T_EQUAL, Rules
+from shoal.kernels.tables.local_pairs import Pairs
+from shoal.kernels.tables.local_withhold import broken, outliers
 from shoal.tables.improve import dense
 from shoal.tables.local_start import unite
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from shoal.core.errors import UsageError
 from shoal.core.levels import Levels
 from shoal.core.table import Table
-from shoal.kernels.promises import Rules
+from shoal.kernels.shared.promises import Rules
 from shoal.tables.base import Progress
 from shoal.tables.settle import Labels, Settled
 
@@ -57,7 +57,7 @@ class Microaggregation(Settled, frozen=True, tag="microaggregation"):
         return self._many(table, points, rules, progress)
 
     def _many(self, table: Table, points: Floats, rules: Rules, progress: Progress) -> Labels:
-        from shoal.kernels.mdav import mdav
+        from shoal.kernels.tables.mdav import mdav
 
         blocks = _blocks(table, rules, max(self.block, rules.k)) if table.size > 2 * self.block else None
         if blocks is None:
@@ -75,7 +75,7 @@ class Microaggregation(Settled, frozen=True, tag="microaggregation"):
 
 
 def _one_column(points: Floats, k: int) -> Labels:
-    from shoal.kernels.microaggregation import microaggregate
+    from shoal.kernels.shared.microaggregation import microaggregate
 
     order = np.argsort(points, kind="stable")
     labels = np.empty(len(points), np.int32)
@@ -85,7 +85,7 @@ def _one_column(points: Floats, k: int) -> Labels:
 
 def _blocks(table: Table, rules: Rules, size: int) -> Labels:
     """Blocks of ``size`` to twice as many rows that lie near each other: the cuts of relaxed Mondrian."""
-    from shoal.kernels.mondrian import mondrian
+    from shoal.kernels.tables.mondrian import mondrian
 
     labels, _ = mondrian(table.matrix, table.shape(), rules._replace(k=size), False, 1)
     return np.asarray(labels)

@@ -43,7 +43,7 @@ class Mondrian(TableMethod, frozen=True, tag="mondrian"):
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
     ) -> Grouping:
         """See :class:`TableMethod`. Needs no seed: nothing is random."""
-        from shoal.kernels.mondrian import mondrian
+        from shoal.kernels.tables.mondrian import mondrian
 
         rules = reachable(table, promises)
         labels, _ = mondrian(table.matrix, table.shape(), rules, self.strict, self.tries)

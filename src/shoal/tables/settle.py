@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from shoal.core.errors import UsageError
 from shoal.core.release import dense, read_alike
 from shoal.core.table import Sensitive, Table
-from shoal.kernels import promises as compiled
+from shoal.kernels.shared import promises as compiled
 from shoal.promises.base import Promise
 from shoal.promises.rules import compile_rules
 from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
@@ -90,7 +90,7 @@ def _holds_whole(table: Table, promises: Sequence[Promise]) -> bool:
 
 def _without_outliers(table: Table, promises: Sequence[Promise], labels: Labels, limit: int) -> NDArray[np.bool_]:
     """Which rows stay when broken groups are suppressed within the limit."""
-    from shoal.kernels.repair import broken_groups
+    from shoal.kernels.tables.repair import broken_groups
 
     kept = labels >= 0
     count = int(labels.max(initial=-1)) + 1
@@ -109,7 +109,7 @@ def _without_outliers(table: Table, promises: Sequence[Promise], labels: Labels,
 
 
 def _merge(table: Table, promises: Sequence[Promise], labels: Labels) -> Labels:
-    from shoal.kernels.repair import merge_broken
+    from shoal.kernels.tables.repair import merge_broken
 
     if not len(labels):
         return labels

@@ -8,7 +8,7 @@ import numpy as np
 
 from shoal.core.errors import UsageError
 from shoal.core.table import Table
-from shoal.kernels.promises import Rules
+from shoal.kernels.shared.promises import Rules
 from shoal.tables.base import Progress
 from shoal.tables.settle import Labels, Settled
 
@@ -50,7 +50,7 @@ class TopDown(Settled, frozen=True, tag="topdown"):
 
     def part(self, table: Table, rules: Rules, seed: int, progress: Progress) -> Labels:
         """See :class:`Settled`. The seed decides the order in which rows choose their side."""
-        from shoal.kernels.topdown import top_down
+        from shoal.kernels.shared.topdown import top_down
 
         order = np.random.default_rng(seed).permutation(table.size)
         codes = table.matrix.astype(np.float64)

@@ -1,0 +1,1 @@
+"""Kernels of stream methods that hold events back for a bounded time."""

@@ -1,0 +1,114 @@
+"""Promises inside `local`: which one fails, which value would help, and which rows of a crowd may stand together."""
+
+import numpy as np
+
+from shoal.kernels.compile import kernel
+from shoal.kernels.shared.promises import DISTINCT, T_EQUAL, judge_counts, people_in
+
+KEPT = -2
+FEW = -1  # too few people
+
+
+@kernel
+def only_counts_rows(rules):
+    """Whether k rows are all that is asked."""
+    return rules.people == 0 and rules.kind.shape[0] == 0
+
+
+@kernel
+def grows(rules):
+    """Whether a group that keeps the promises keeps them with any row added: k and distinct l do."""
+    for s in range(rules.kind.shape[0]):
+        if rules.kind[s] != DISTINCT:
+            return False
+    return True
+
+
+@kernel
+def failing(rules, rows, start, stop, work, count):
+    """The first promise that ``rows[start:stop]`` break as a group: KEPT, FEW, or its number.
+
+    Then ``count`` holds the group's values of that promise; clear it with :func:`clear`.
+    """
+    if stop - start < rules.k:
+        return np.int64(FEW)
+    people = people_in(rules, rows, start, stop, work)
+    if people < rules.k:
+        return np.int64(FEW)
+    for s in range(rules.kind.shape[0]):
+        total = 0.0
+        work.stamp[0] += 1
+        stamp = work.stamp[0]
+        for at in range(start, stop):
+            row = rows[at]
+            if rules.people:
+                pair = rules.pair[s, row]
+                if work.seen_pair[pair] == stamp:
+                    continue
+                work.seen_pair[pair] = stamp
+            count[rules.value[s, row]] += 1.0
+            total += 1.0
+        if not judge_counts(rules, s, count, total, people):
+            return np.int64(s)
+        clear(rules, s, rows, start, stop, count)
+    return np.int64(KEPT)
+
+
+@kernel
+def clear(rules, s, rows, start, stop, count):
+    """Undo what :func:`failing` left."""
+    for at in range(start, stop):
+        count[rules.value[s, rows[at]]] = 0.0
+
+
+@kernel
+def peak(rules, s, rows, start, stop, count):
+    """The highest count of a value."""
+    most = 0.0
+    for at in range(start, stop):
+        most = max(most, count[rules.value[s, rows[at]]])
+    return most
+
+
+@kernel
+def wanted(rules, s, count, total, most, value):
+    """Whether one more row of ``value`` brings a group nearer to promise s; ``most`` is the highest count."""
+    kind = rules.kind[s]
+    if kind == DISTINCT:
+        return count[value] == 0.0
+    if kind < T_EQUAL:
+        return count[value] < most
+    return count[value] < rules.overall[s, value] * total
+
+
+@kernel
+def trim(rules, rows, stop, work, count):
+    """Reorder ``rows[:stop]`` so that a front part keeps the promises; its length, or 0.
+
+    Rows of the most over-represented value leave first, a quarter of the surplus at a time. O(rows x values).
+    """
+    while True:
+        s = failing(rules, rows, 0, stop, work, count)
+        if s == KEPT:
+            return stop
+        if s == FEW:
+            return 0
+        if rules.kind[s] == DISTINCT:
+            clear(rules, s, rows, 0, stop, count)
+            return 0
+        worst = -np.inf
+        value = -1
+        for v in range(rules.size[s]):
+            surplus = count[v] - (rules.overall[s, v] * stop if rules.kind[s] >= T_EQUAL else 0.0)
+            if count[v] > 0 and surplus > worst:
+                worst = surplus
+                value = v
+        clear(rules, s, rows, 0, stop, count)
+        leave = max(1, int(worst / 4)) if rules.kind[s] >= T_EQUAL else 1
+        at = stop - 1
+        while at >= 0 and leave > 0:
+            if rules.value[s, rows[at]] == value:
+                stop -= 1
+                rows[at], rows[stop] = rows[stop], rows[at]
+                leave -= 1
+            at -= 1

@@ -1,0 +1,1 @@
+"""Kernels of z-anonymity: every event is answered at once."""

@@ -1,0 +1,1 @@
+"""From a policy or options to a verified release."""

@@ -1,0 +1,186 @@
+"""Methods and parameters side by side: what each loses, and what risk it leaves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from shoal.core.errors import PromiseError, UsageError
+from shoal.core.release import read_alike, recode
+from shoal.core.schema import Schema
+from shoal.core.table import code
+from shoal.measures.loss import loss
+from shoal.measures.risk import risk
+from shoal.promises.base import Promise
+from shoal.promises.k_anonymity import KAnonymity
+from shoal.report.chart import Axis, Points, Scatter
+from shoal.report.page import Grid, Picture, Section, Verdict, Words, page
+from shoal.tables import TABLE_METHODS, TableMethod
+from shoal.verifier import verify
+
+Progress = Callable[[float, str], None]
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One method with one k. Without a release (``note`` says why) the figures are empty."""
+
+    method: str
+    k: int
+    gcp: float | None = None  # mean loss of a quasi cell, 0 to 1
+    risk: float | None = None  # mean chance of being found again
+    worst: float | None = None  # the highest chance
+    groups: int | None = None
+    suppressed: int | None = None
+    seconds: float | None = None  # CPU, grouping only
+    frontier: bool = False  # no other row has both less loss and less risk
+    note: str = ""
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """All rows, and how many people the table has."""
+
+    rows: list[Row]
+    people: int
+
+    def text(self) -> str:
+        """A table for a terminal; ``*`` marks the frontier."""
+        head = f"  {'method':<18}{'k':>5}{'loss':>9}{'risk':>9}{'worst':>9}{'groups':>9}{'suppressed':>12}{'CPU s':>9}"
+        return "\n".join([head, *map(_line, self.rows)])
+
+    def chart(self) -> Scatter:
+        """Loss against risk, a kind of point per method, and the staircase of the best."""
+        done = [r for r in self.rows if r.gcp is not None and r.risk is not None]
+        kinds = [
+            Points(
+                name,
+                [r.risk or 0.0 for r in done if r.method == name],
+                [r.gcp or 0.0 for r in done if r.method == name],
+                [f"k={r.k}" for r in done if r.method == name],
+            )
+            for name in dict.fromkeys(r.method for r in done)
+        ]
+        best = [r for r in done if r.frontier]
+        if best:
+            kinds.append(Points("frontier", [r.risk or 0.0 for r in best], [r.gcp or 0.0 for r in best], connect=True))
+        return Scatter(
+            name="frontier",
+            title="Loss against risk",
+            points=kinds,
+            x=Axis("mean chance of being found again", form="percent", low=0),
+            y=Axis("loss (GCP)", form="percent", low=0),
+        )
+
+    def page(self, title: str) -> str:
+        """One self-contained HTML page."""
+        rows = [
+            [r.method, r.k, *(["-"] * 5 if r.gcp is None else _cells(r)), r.note or ("frontier" if r.frontier else "")]
+            for r in self.rows
+        ]
+        grid = Grid(["method", "k", "loss", "risk", "groups", "suppressed", "CPU s", ""], rows)
+        about = "Down and to the left is better: less lost, and a smaller chance that someone is found again."
+        sections = [
+            Section("Loss against risk", [Picture(self.chart(), about)]),
+            Section("All releases", [grid, Words("Every release was verified before it was measured.")]),
+        ]
+        return page(title, sections, verdict=Verdict(True, "every release verified"))
+
+
+def compare(
+    frame: pl.DataFrame,
+    schema: Schema,
+    *,
+    methods: Sequence[TableMethod | str] = (),
+    ks: Sequence[int] = (5,),
+    promises: Sequence[Promise] = (),
+    seed: int = 0,
+    progress: Progress = lambda share, word: None,
+) -> Comparison:
+    """Each method with each k on one table, verified, measured; ``promises`` beside k hold for all."""
+    chosen = [TABLE_METHODS.decode(m, "method") for m in (methods or TABLE_METHODS.names())]
+    if not ks:
+        raise UsageError("expected at least one k", where="compare")
+    table = code(frame, schema)
+    people = None if schema.subject is None else frame[schema.subject]
+    levels = {name: s.levels for name, s in table.sensitive.items() if s.levels is not None}
+    rows: list[Row] = []
+    for at, (method, k) in enumerate((m, k) for m in chosen for k in ks):
+        progress(at / (len(chosen) * len(ks)), f"{method.use}, k = {k}")
+        asked = [KAnonymity(k), *promises]
+        start = time.process_time()
+        try:
+            grouping = method.group(table, asked, seed=seed)
+        except PromiseError as error:
+            rows.append(Row(_name(method), k, note=error.message))
+            continue
+        seconds = time.process_time() - start
+        labels, boxes = read_alike(table, grouping.labels, grouping.floor)
+        released, groups = recode(frame, schema, table, labels, boxes)
+        whose = None if people is None else people.filter(pl.Series(groups >= 0))
+        verdict = verify(released, schema.quasi, asked, people=whose, levels=levels, every_row=True)
+        if not verdict.kept:
+            rows.append(Row(_name(method), k, note=str(next(f for f in verdict.findings if not f.kept))))
+            continue
+        found = loss(table, labels, boxes, k=k, rows=frame.height)
+        chance = risk(_people_per_group(groups, people))
+        rows.append(
+            Row(
+                _name(method), k, found.gcp, chance.average, chance.prosecutor, chance.groups, found.suppressed, seconds
+            )
+        )
+    progress(1.0, "done")
+    return Comparison(_mark(rows), table.crowd)
+
+
+def _people_per_group(groups: np.ndarray, people: pl.Series | None) -> np.ndarray:
+    kept = groups[groups >= 0]
+    if people is None:
+        return np.bincount(kept)
+    pairs = pl.DataFrame({"group": kept, "person": people.filter(pl.Series(groups >= 0))}).unique()
+    return np.bincount(pairs["group"].to_numpy())
+
+
+def _name(method: TableMethod) -> str:
+    defaults = type(method)()
+    changed = {n: v for n, v in msgspec.structs.asdict(method).items() if v != getattr(defaults, n)}
+    return method.use + ("" if not changed else " " + " ".join(f"{n}={v}" for n, v in changed.items()))
+
+
+def _mark(rows: Sequence[Row]) -> list[Row]:
+    """The rows, those on the frontier marked."""
+    out = []
+    for row in rows:
+        if row.gcp is None or row.risk is None:
+            out.append(row)
+            continue
+        beaten = any(
+            other.gcp is not None
+            and other.risk is not None
+            and other.gcp <= row.gcp
+            and other.risk <= row.risk
+            and (other.gcp, other.risk) != (row.gcp, row.risk)
+            for other in rows
+        )
+        out.append(msgspec.structs.replace(row, frontier=not beaten))
+    return out
+
+
+def _line(row: Row) -> str:
+    start = f"{'*' if row.frontier else ' '} {row.method:<18}{row.k:>5}"
+    if row.gcp is None:
+        return f"{start}  {row.note}"
+    gcp, chance, groups, suppressed, seconds = _cells(row)
+    return f"{start}{gcp:>9}{chance:>9}{100 * (row.worst or 0):>7.2f} %{groups:>9}{suppressed:>12}{seconds:>9}"
+
+
+def _cells(row: Row) -> list[str]:
+    return [
+        f"{100 * (row.gcp or 0):.2f} %",
+        f"{100 * (row.risk or 0):.2f} %",
+        f"{row.groups or 0:,}",
+        f"{row.suppressed or 0:,}",
+        f"{row.seconds or 0:.2f}",
+    ]

@@ -1,0 +1,203 @@
+"""A stream on one machine: source, batches, the view's masks, the method, outcomes, sink. For every stream method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.core.errors import InputError, PolicyError
+from shoal.core.keys import KeyRing
+from shoal.core.schema import Schema
+from shoal.core.time import micros
+from shoal.policy.document import Policy
+from shoal.promises.base import Promise
+from shoal.promises.z_anonymity import ZAnonymity
+from shoal.release.ticks import Tick, TickLog
+from shoal.streams import STREAM_METHODS
+from shoal.streams.base import Batch, Outcomes, Reason, Running, StreamMethod
+from shoal.views.frames import ColumnView
+from shoal.views.role_view import RoleView
+
+Write = Callable[[pl.DataFrame], None]
+LARGEST = 1 << 17
+QUIET = 0.25  # seconds without an event after which the clock of waiting events goes on by itself
+
+
+@dataclass
+class StreamJob:
+    """What runs: a view's schema, promises and method. Without a ``view`` nothing is masked."""
+
+    schema: Schema
+    promises: Sequence[Promise]
+    method: StreamMethod
+    view: RoleView | None = None
+    keys: KeyRing = field(default_factory=KeyRing)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns the source must bring."""
+        return list((self.view.schema if self.view is not None else self.schema).columns)
+
+
+def job_of(policy: Policy, role: str | None, keys: KeyRing) -> StreamJob:
+    """The job a policy's view describes."""
+    chosen = policy.view(role)
+    if not isinstance(chosen.method, StreamMethod):
+        raise PolicyError(
+            "the view names no stream method",
+            where=f"views.{chosen.name}.method",
+            hint=f"one of: {', '.join(STREAM_METHODS.names())}",
+        )
+    view = RoleView.of(policy, chosen.name)
+    names = [n for n in view.shown if policy.schema[n].role in ("subject", "identifier")]
+    # z-anonymity is about what people show, and says under which names; a group hides nobody who is named
+    if names and not any(isinstance(p, ZAnonymity) for p in chosen.promises):
+        raise PolicyError(
+            f"the column {names[0]!r} names people and is shown in clear in a view with promises",
+            where=f"views.{chosen.name}.show",
+            hint="mask it, or do not show it",
+        )
+    # a quasi column this role does not see is nothing to decide
+    seen = {n: c for n, c in policy.schema.columns.items() if c.role != "quasi" or n not in view.hides}
+    return StreamJob(Schema(seen), chosen.promises, chosen.method, view, keys)
+
+
+class LocalRunner:
+    """Feeds a stream method from frames and hands on what it releases.
+
+    Everything a method holds back it gives at ``finish``; ``stop`` leaves it in the snapshot instead.
+    """
+
+    def __init__(
+        self,
+        job: StreamJob,
+        key: bytes,
+        write: Write,
+        *,
+        seed: int = 0,
+        snapshot: bytes | None = None,
+        strict: bool = False,
+        marks: Callable[[Sequence[int]], None] | None = None,
+        ticks: Path | None = None,
+    ) -> None:
+        self.job = job
+        self.first, state = _split(snapshot)
+        self.method: Running = job.method.start(job.schema, job.promises, key=key, seed=seed, snapshot=state)
+        self.released = 0
+        self._write = write
+        self._strict = strict
+        self._marks = marks
+        self._masks: ColumnView | None = None
+        self._time = next(iter(job.schema.of("time")), None)
+        self._log = TickLog(ticks, self.first) if ticks is not None else None
+        self._again = self._log.again if self._log is not None else []
+        self._moved = monotonic()
+
+    def feed(self, frame: pl.DataFrame) -> None:
+        """Take events as they stand in the source; without any, the clock of those that wait goes on."""
+        if not frame.height:
+            self._quiet()
+            return
+        while self._again and self._again[0].events <= self.first + frame.height:
+            tick = self._again.pop(0)
+            before = tick.events - self.first
+            self._take(frame[:before])
+            frame = frame[before:]
+            self._emit(self.method.tick(tick.now))
+        self._take(frame)
+        self._moved = monotonic()
+
+    def tick(self, now: int) -> None:
+        """Tell the method the time, though no event came. The tick is written down first, if anything is."""
+        if self._log is not None:
+            self._log.write(Tick(self.first, now))
+        self._emit(self.method.tick(now))
+
+    def forget_ticks(self) -> None:
+        """A snapshot was saved: what the ticks did is in it."""
+        if self._log is not None:
+            self._log.clear()
+
+    def _quiet(self) -> None:
+        """The clock goes on from where events left it: a jump of this machine's clock moves nothing."""
+        now, passed = self.method.now, monotonic() - self._moved
+        if now is None or passed < QUIET or self._again:
+            return
+        self.tick(now + int(passed * 1_000_000))
+        self._moved = monotonic()
+
+    def _take(self, frame: pl.DataFrame) -> None:
+        for part in frame.iter_slices(LARGEST):
+            if part.height:
+                batch = self._batch(part)
+                self.first += part.height
+                self._emit(self.method.push(batch))
+
+    def finish(self) -> None:
+        """The stream has ended: decide what is still held."""
+        self._emit(self.method.flush())
+
+    def run(self, source: Iterable[pl.DataFrame], stopped: Callable[[], bool] = lambda: False) -> bool:
+        """All of a source; False if it was stopped before the end."""
+        for frame in source:
+            self.feed(frame)
+            if stopped():
+                return False
+        self.finish()
+        return True
+
+    def snapshot(self) -> bytes:
+        """The method's state and how many events it has seen."""
+        return self.first.to_bytes(8, "little") + self.method.snapshot()
+
+    def _batch(self, frame: pl.DataFrame) -> Batch:
+        schema = self.job.schema
+        times = (
+            micros(frame[self._time], schema[self._time].unit)
+            if self._time is not None
+            else self.first + np.arange(frame.height, dtype=np.int64)
+        )
+        subject = schema.subject
+        subjects = frame[subject].cast(pl.String) if subject is not None else None
+        return Batch(self._shown(frame), times, subjects, self.first)
+
+    def _shown(self, frame: pl.DataFrame) -> pl.DataFrame:
+        view = self.job.view
+        if view is None:
+            return frame
+        if self._masks is None:
+            self._masks = ColumnView(view, frame.schema, self.job.keys)
+        viewed = self._masks.apply(frame)
+        if viewed.data.height != frame.height:
+            raise InputError("a windowed mask withholds rows; it cannot stand before a stream method", where=view.role)
+        return viewed.data.drop([c for c in view.hides if c in viewed.data.columns])
+
+    def _emit(self, outcomes: Outcomes) -> None:
+        if self._strict and len(outcomes.withheld):
+            bad = outcomes.withheld[outcomes.reasons == Reason.BAD]
+            if len(bad):
+                raise InputError("an unusable time, subject or value", where=f"event {int(bad[0]) + 1:,}")
+        if outcomes.released is not None and outcomes.released.height:
+            self.released += outcomes.released.height
+            self._write(outcomes.released)
+            if self._marks is not None:
+                self._marks(outcomes.events.tolist())
+
+
+def _split(snapshot: bytes | None) -> tuple[int, bytes | None]:
+    if snapshot is None:
+        return 0, None
+    if len(snapshot) < 8:
+        raise InputError("this is not a snapshot of a stream", where="snapshot")
+    return int.from_bytes(snapshot[:8], "little"), snapshot[8:]
+
+
+def figures(runner: LocalRunner) -> dict[str, Any]:
+    """Counters and live figures together."""
+    return {**runner.method.counters, **runner.method.figures()}

@@ -1,0 +1,147 @@
+"""The report of curves as a page: the verdict, envelopes and shapes, what it cost, what stays unprotected."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.report import series_pictures as pictures
+from shoal.report.page import Figures, Grid, Picture, Points, Section, Verdict, page
+from shoal.report.series_report import SeriesReport
+from shoal.series.release import SeriesRelease
+
+LIMITS = (
+    ("Comparing releases.", "Two releases of the same curves can be intersected, envelope by envelope."),
+    ("How a record came to its level.", "Someone who knows the method may learn a little from the level chosen."),
+    ("What the whole table tells.", "It still tells it about every curve in it: this is not differential privacy."),
+    (
+        "This page.",
+        "Means of at least P original curves are drawn on it, none alone: hand it only to those who may know them.",
+    ),
+)
+NO_DIVERSITY = (
+    "Shared secrets.",
+    "If all curves of a P-subgroup have the same sensitive value, it is known of each: l-diversity answers that.",
+)
+MEASURES = {
+    "value": "instant value loss: root mean square of the envelope's widths",
+    "ncp": "normalized certainty penalty: mean share of each instant's range",
+    "pattern": "pattern loss on the word: 1 − correlation of the rebuilt with the true segments",
+    "shape": "pattern loss on the full series",
+}
+
+
+def render(report: SeriesReport, release: SeriesRelease) -> str:
+    """One self-contained document: no script, no network."""
+    stamp = Verdict(report.verified, "Verified: every promise is kept" if report.verified else "Not verified")
+    about = f"{report.released:,} of {report.rows:,} curves released by {report.method}."
+    return page(report.title, sections(report, release), about=about, verdict=stamp)
+
+
+def sections(report: SeriesReport, release: SeriesRelease) -> list[Section]:
+    """Everything there is to say, in the order in which a person asks."""
+    groups = np.bincount(release.published.group)
+    cells = release.grouping.cells()
+    k, p = (int(finding.asked) for finding in report.findings[:2])
+    went = pictures.where_curves_went(report.rows, report.released, list(report.withheld.items()))
+    return [
+        Section("", [figures(report)]),
+        Section("Promises", [promises(report)], about="The verifier read the released rows with code of its own."),
+        Section(
+            "Envelopes",
+            [
+                *[pictures.envelope(release, group, at) for at, group in enumerate(pictures.some_groups(release))],
+                pictures.widths(release),
+            ],
+            about="All curves of a group are published under one envelope. Each line is the mean of the curves that "
+            "share one pattern: no curve stands here alone.",
+        ),
+        Section(
+            "Shapes before and after",
+            pictures.shapes(release),
+            about="Per record its pattern is published, a word with its level: what it tells of a shape.",
+        ),
+        Section(
+            "Groups, and what was withheld or altered",
+            [
+                pictures.sizes(groups, "groups", k, "group-sizes"),
+                pictures.sizes(np.bincount(cells[cells >= 0]), "subgroups", p, "subgroup-sizes"),
+                Picture(went, _altered(report)),
+            ],
+        ),
+        *queries(report),
+        Section("Loss", [losses(report)], about="A suppressed record counts as wholly lost."),
+        Section("What this release does not protect against", [Points(_limits(report))]),
+    ]
+
+
+def figures(report: SeriesReport) -> Figures:
+    """The figures one looks for first."""
+    found = report.figures
+    share = f"{report.released / max(1, report.rows):.1%} of {report.rows:,}"
+    return Figures(
+        [
+            ("Curves released", f"{report.released:,}", share),
+            ("Groups", f"{found['groups']:,.0f}", f"smallest {found['smallest_group']:,.0f}"),
+            ("Subgroups", f"{found['subgroups']:,.0f}", f"smallest {found['smallest_subgroup']:,.0f}"),
+            ("Value loss", f"{found['value']:,.4g}", "typical width of an envelope"),
+            ("Shape lost", f"{found['shape']:.1%}", "1 − correlation with the true curve"),
+        ]
+    )
+
+
+def promises(report: SeriesReport) -> Grid:
+    """What was promised and what the verifier found."""
+    rows = [
+        (
+            "✓ kept" if f.kept else "✗ broken",
+            f.promise,
+            f"{f.asked:g}",
+            f"{f.reached:.4g}",
+            f"{f.broken:,} of {f.groups:,}",
+        )
+        for f in report.findings
+    ]
+    marks = ["good" if f.kept else "bad" for f in report.findings]
+    return Grid(["Verdict", "Promise", "Asked", "Worst group", "Groups that break it"], rows, marks=marks)
+
+
+def queries(report: SeriesReport) -> list[Section]:
+    """How wrong answers from the release are, against the truth."""
+    found = report.figures
+    if "query_range" not in found:
+        return []
+    rows = [
+        (
+            "how many curves lie in a range, over one to four instants",
+            f"{found['query_range']:.1%}",
+            f"surely and possibly differ by {found['query_range_bounds']:.1%} of the curves",
+        ),
+        (
+            "the ten curves most similar to one",
+            f"{found['query_similarity']:.1%} missed",
+            f"guessing misses {found['query_similarity_chance']:.1%}",
+        ),
+    ]
+    about = "Answered from envelopes and patterns alone, compared with the original curves; 40 questions of each kind."
+    return [
+        Section("Questions to the release", [Grid(["Question", "Mean error", "For comparison"], rows)], about=about)
+    ]
+
+
+def losses(report: SeriesReport) -> Grid:
+    """Averages per record and totals."""
+    rows = [
+        (words, f"{report.figures[name]:,.4g}", f"{report.figures[f'{name}_total']:,.6g}")
+        for name, words in MEASURES.items()
+    ]
+    return Grid(["Measure", "Per record", "Total"], rows)
+
+
+def _altered(report: SeriesReport) -> str:
+    changed = ", ".join(f"{n:,} values of {column}" for column, n in report.altered.items() if n)
+    return f"Altered for l-diversity, nobody can tell which: {changed}." if changed else "No value was altered."
+
+
+def _limits(report: SeriesReport) -> list[tuple[str, str]]:
+    diverse = any("diversity" in finding.promise for finding in report.findings)
+    return [*([] if diverse else [NO_DIVERSITY]), *LIMITS]

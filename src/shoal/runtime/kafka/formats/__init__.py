@@ -1,0 +1,1 @@
+"""How records are written on Kafka."""

@@ -1,0 +1,153 @@
+"""JSON records as a frame for a stream method, and released rows as JSON again.
+
+Every value is read by itself, by what is declared, so that the size of a batch changes nothing: a replay in other
+batches must decide alike. A column without a declared type is text, except two: the time column is a number, and what
+a role sees in clear and nobody counts keeps the bytes it came in.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from shoal.core.cells import SUPPRESSED
+from shoal.core.errors import PolicyError
+from shoal.core.keys import KeyRing
+from shoal.core.schema import Column, Schema
+from shoal.masks.base import dtype_of, text_of
+from shoal.policy.paths import EACH, Node, tree
+from shoal.runtime.kafka.serve.output import ROOM
+from shoal.views.record_writer import record_type
+from shoal.views.role_view import RoleView
+from shoal.views.windows import tell_in_utc
+
+TOKEN = 128  # bytes by which a masked or generalized value may be longer than twice its own
+CARRIED = "\x00"  # names that begin so travel with a record and are never published
+
+
+class RecordFrames:
+    """Reads and writes the records of one view."""
+
+    def __init__(self, view: RoleView, keys: KeyRing) -> None:
+        self._view = view
+        columns = {n: c for n, c in view.schema.columns.items() if not n.startswith(CARRIED)}
+        seen = {*view.shown, *view.masks}
+        refuse_lists(view)
+        self._columns = {n: c for n, c in columns.items() if EACH not in n}
+        read = {name for mask in view.start(keys).values() for name in mask.by}
+        self._raw = {n for n, c in columns.items() if c.type is None and c.role in _FREE and n in view.shown} - read
+        root = tree(self._columns)
+        self._decode = msgspec.json.Decoder(record_type(root, _numeric_time(self._columns), self._raw)).decode
+        self._getters = dict(_getters(root, ""))
+        self._moments = [self._getters[n] for n, c in self._columns.items() if c.type == "datetime"]
+        self._output = tree(n for n in columns if view.hidden != "drop" or n in seen)
+        self._encode = msgspec.json.Encoder().encode
+        # a token is twice as long as its value, and a little longer
+        self._most = ROOM // 2 - TOKEN * len(columns) if view.masks else ROOM - TOKEN * len(columns)
+        self._structs: dict[int, Any] = {}
+
+    def read(self, values: Sequence[bytes]) -> tuple[pl.DataFrame, list[int]]:
+        """The records that can be read, and the positions of those that cannot."""
+        rows, refused = [], []
+        for at, value in enumerate(values):
+            if len(value) > self._most:  # once it is in a group, the group needs it
+                refused.append(at)
+                continue
+            try:
+                str(value, "utf-8")  # what is not decoded below is not checked there
+                row = self._decode(value)
+                for get in self._moments:
+                    tell_in_utc(get(row))
+                rows.append(row)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
+                refused.append(at)
+        return pl.DataFrame([self._column(name, column, rows) for name, column in self._columns.items()]), refused
+
+    def write(self, frame: pl.DataFrame) -> list[bytes]:
+        """One JSON record per row."""
+        return [self._encode(record) for record in self._objects(self._output, frame)]
+
+    def _column(self, name: str, column: Column, rows: list[Any]) -> pl.Series:
+        values: Iterable[Any] = map(self._getters[name], rows)
+        if name in self._raw:
+            return pl.Series(name, ["null" if v is None else str(bytes(v), "utf-8") for v in values], dtype=pl.String)
+        if column.type is None and column.role == "time":
+            return pl.Series(name, values, dtype=pl.Float64)
+        if column.type is None:
+            return pl.Series(name, [None if v is None else text_of(v) for v in values], dtype=pl.String)
+        if column.type == "datetime":
+            values = [v if v is None else _utc(v) for v in values]
+        return pl.Series(name, values, dtype=dtype_of(column.type))
+
+    def _objects(self, node: Node, frame: pl.DataFrame) -> list[Any]:
+        columns = [self._values(below, frame) for below in node.fields.values()]
+        made = self._structs.get(id(node))
+        if made is None:
+            rename = {f"f{at}": name for at, name in enumerate(node.fields)}
+            made = msgspec.defstruct("Record", [(f, Any) for f in rename], rename=rename, gc=False)
+            self._structs[id(node)] = made
+        return list(map(made, *columns)) if columns else [{}] * frame.height
+
+    def _values(self, node: Node, frame: pl.DataFrame) -> list[Any]:
+        if self._view.is_hidden(node):
+            return [None if self._view.hidden == "null" else SUPPRESSED] * frame.height
+        if node.leaf is None:
+            return self._objects(node, frame)
+        values = frame[node.leaf].to_list()
+        if node.leaf in self._raw:
+            return [msgspec.Raw(v.encode()) for v in values]
+        if frame.schema[node.leaf] == pl.Float64 and self._view.schema[node.leaf].type is None:
+            return [int(v) if v is not None and v.is_integer() else v for v in values]
+        return values
+
+
+def refuse_lists(view: RoleView) -> None:
+    """A group of people has one value per column: what stands inside lists cannot be shown beside a promise."""
+    lists = [n for n in (*view.shown, *view.masks) if EACH in n]
+    if lists:
+        raise PolicyError("a view with promises cannot show values inside lists", where=f"columns.{lists[0]}")
+
+
+_FREE = ("plain", "identifier")
+
+
+def _numeric_time(columns: dict[str, Column]) -> Schema:
+    """The schema records are decoded by: a time column without a type is a number."""
+    return Schema(
+        {
+            n: msgspec.structs.replace(c, type="float") if c.role == "time" and c.type is None else c
+            for n, c in columns.items()
+        }
+    )
+
+
+def _getters(node: Node, at: str) -> Iterable[tuple[str, Callable[[Any], Any]]]:
+    for number, below in enumerate(node.fields.values()):
+        place = f"{at}.f{number}" if at else f"f{number}"
+        if below.leaf is None:
+            yield from _getters(below, place)
+        else:
+            yield below.leaf, _safely(place) if "." in place else attrgetter(place)
+
+
+def _safely(place: str) -> Callable[[Any], Any]:
+    """A getter through objects that may be null."""
+    steps = place.split(".")
+
+    def get(record: Any) -> Any:
+        for step in steps:
+            if record is None:
+                return None
+            record = getattr(record, step)
+        return record
+
+    return get
+
+
+def _utc(value: datetime.datetime) -> datetime.datetime:
+    return value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)

@@ -1,0 +1,1 @@
+"""Topics, users and rights of a Kafka service."""

@@ -1,0 +1,130 @@
+"""Filling a new view, or a new version of one, from the log: up to where the workers stand, who go on from there."""
+
+from __future__ import annotations
+
+import datetime
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from shoal.connect.kafka import TIMEOUT, committed, library, told
+from shoal.core.errors import PolicyError
+from shoal.core.keys import KeyRing
+from shoal.policy.document import Policy, View
+from shoal.runtime.kafka.formats.codec import Codec
+from shoal.runtime.kafka.provision.control import Control, send, wait_for_rest
+from shoal.runtime.kafka.provision.served import Served
+from shoal.runtime.kafka.serve.worker import Worker
+
+
+class Log:
+    """Offsets of the source: its ends, the first record of a time, and where a group stands."""
+
+    def __init__(self, properties: Mapping[str, Any], topic: str, partitions: int, group: str) -> None:
+        self._kafka = library()
+        self._places = [(topic, p) for p in range(partitions)]
+        self._consumer = self._kafka.Consumer(
+            {**properties, "group.id": group, "enable.auto.commit": False, "log_level": 0}
+        )
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close()
+
+    def ends(self) -> dict[int, int]:
+        """The offset behind the last record of each partition."""
+        return {p: self._asked(lambda t=t, p=p: self._watermark(t, p)) for t, p in self._places}  # type: ignore[misc]
+
+    def since(self, milliseconds: int) -> dict[int, int]:
+        """The first record of each partition that is not older."""
+        wanted = [self._kafka.TopicPartition(t, p, milliseconds) for t, p in self._places]
+        found = self._asked(lambda: self._consumer.offsets_for_times(wanted, timeout=TIMEOUT))
+        ends = self.ends()
+        return {place.partition: place.offset if place.offset >= 0 else ends[place.partition] for place in found}
+
+    def committed(self) -> dict[int, int]:
+        """Where the group stands in each partition it has ever read."""
+        wanted = [self._kafka.TopicPartition(t, p) for t, p in self._places]
+        found = committed(self._consumer, wanted, "asking where the workers stand")
+        return {place.partition: place.offset for place in found if place.offset >= 0}
+
+    def _watermark(self, topic: str, partition: int) -> int:
+        return int(self._consumer.get_watermark_offsets(self._kafka.TopicPartition(topic, partition), TIMEOUT)[1])
+
+    def _asked(self, question: Callable[[], Any]) -> Any:
+        end = time.monotonic() + TIMEOUT
+        while True:
+            try:
+                return question()
+            except self._kafka.KafkaException as error:
+                cause = error.args[0]
+                if time.monotonic() > end or not (cause.retriable() or "COORDINATOR" in cause.name()):
+                    raise told(cause, "asking for offsets") from None
+                time.sleep(0.3)  # a group's coordinator is found, and loads, on asking
+
+
+def start_of(view: View) -> str | int:
+    """Where a view begins: ``earliest``, ``latest``, or a moment in milliseconds."""
+    said, where = view.service.get("start", "earliest"), f"views.{view.name}.service.start"
+    if said in ("earliest", "latest"):
+        return str(said)
+    try:
+        moment = said if isinstance(said, datetime.datetime) else datetime.datetime.fromisoformat(str(said))
+    except ValueError:
+        raise PolicyError(
+            "expected earliest, latest or a time", where=where, hint="for example 2026-03-01T00:00:00+00:00"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return int(moment.timestamp() * 1000)
+
+
+def started(view: View, served: Served, log: Log) -> Served:
+    """The view with the offsets at which it begins, as the log stands now."""
+    start = start_of(view)
+    if start == "earliest":
+        return served
+    starts = log.ends() if start == "latest" else log.since(int(start))
+    return msgspec.structs.replace(served, starts=starts)
+
+
+def backfill(
+    policy: Policy,
+    keys: KeyRing,
+    served: Mapping[str, Served],
+    log: Log,
+    *,
+    codec: Codec | None = None,
+    commit_every: float = 0.5,
+) -> int:
+    """Fill these views from the log, up to where the workers stand; they must be at rest. Answers how many records."""
+    upto = log.committed()
+    topic = str(policy.source["topic"])
+    group = f"shoal-{topic}-backfill-{uuid.uuid4().hex[:12]}"
+    worker = Worker(policy, keys, served=served, group=group, upto=upto, codec=codec, commit_every=commit_every)
+    read = worker.run().read
+    worker.wait_until_shown()
+    return read
+
+
+class Rest:
+    """All workers of a source stand still inside; afterwards they read their policy anew and go on."""
+
+    def __init__(self, properties: Mapping[str, Any], topic: str, group: str) -> None:
+        self._properties, self._topic, self._group = properties, topic, group
+        self._was_paused = False
+
+    def __enter__(self) -> None:
+        control = Control({**self._properties, "log_level": 0}, self._topic)
+        self._was_paused = control.order.paused
+        control.close()
+        send(self._properties, self._topic, "pause")
+        wait_for_rest(self._properties, self._group)
+
+    def __exit__(self, *_: object) -> None:
+        send(self._properties, self._topic, "reload")
+        if not self._was_paused:
+            send(self._properties, self._topic, "resume")

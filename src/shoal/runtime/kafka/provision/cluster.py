@@ -1,0 +1,210 @@
+"""What a cluster has now, and the few ways to change it: a thin face of the client library's admin."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from shoal.connect.kafka import KafkaError, library, told, topics_of
+from shoal.runtime.kafka.provision.layout import Right, Topic
+
+WAIT = 30.0  # seconds until the cluster must show what was written
+MECHANISM_ITERATIONS = 8192
+
+
+class Cluster:
+    """One cluster, seen through an administrator's eyes."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        kafka = library()
+        self._kafka = kafka
+        self._admin = kafka.admin
+        self._failed: list[Any] = []
+        # a refused login shows up here and nowhere else
+        self._client = kafka.admin.AdminClient({"log_level": 0, **properties, "error_cb": self._failed.append})
+
+    def partitions(self, names: Iterable[str]) -> dict[str, int]:
+        """The partitions of those topics that exist."""
+        listed = topics_of(self._client, self._failed, "asking for topics")
+        return {name: len(listed[name].partitions) for name in names if name in listed and listed[name].error is None}
+
+    def configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
+        """The settings of topics."""
+        kind = self._admin.ConfigResource
+        found = self._results(
+            self._client.describe_configs([kind(kind.Type.TOPIC, n) for n in names]), "asking for topic settings"
+        )
+        return {resource.name: {k: e.value for k, e in entries.items()} for resource, entries in found}
+
+    def open_to_everyone(self) -> bool:
+        """Whether a broker lets users in where no right says so, or checks no rights at all."""
+        kind = self._admin.ConfigResource
+        nodes = [str(b.id) for b in self._client.list_topics(timeout=10).brokers.values()]
+        asked = [self._client.describe_configs([kind(kind.Type.BROKER, n)]) for n in nodes]  # each answers for itself
+        return any(
+            is_open({name: entry.value for name, entry in entries.items()})
+            for many in asked
+            for _, entries in self._results(many, "asking for broker settings")
+        )
+
+    def holding(self, names: Iterable[str]) -> list[str]:
+        """Which of these topics hold records, or are the source of another policy."""
+        admin, out = self._admin, []
+        for name, count in self.partitions(names).items():
+            places = [self._kafka.TopicPartition(name, p) for p in range(count)]
+            first, last = (
+                self._results(self._client.list_offsets(dict.fromkeys(places, at)), "asking for offsets")
+                for at in (admin.OffsetSpec.earliest(), admin.OffsetSpec.latest())
+            )
+            used = sum(r.offset for _, r in last) > sum(r.offset for _, r in first)
+            if used or self.partitions([f"{name}.shoal.audit"]):
+                out.append(name)
+        return out
+
+    def users(self, names: Iterable[str]) -> set[str]:
+        """Which of these users can log in."""
+        wanted = list(names)
+        if not wanted:
+            return set()
+        out = set()
+        for name, future in self._client.describe_user_scram_credentials(wanted).items():
+            try:
+                future.result(WAIT)
+                out.add(name)
+            except self._kafka.KafkaException as error:
+                if error.args[0].name() != "RESOURCE_NOT_FOUND":
+                    raise told(error.args[0], "asking for users") from None
+        return out
+
+    def rights(self) -> set[Right]:
+        """All rights that allow something."""
+        admin = self._admin
+        everything = admin.AclBindingFilter(
+            admin.ResourceType.ANY,
+            None,
+            admin.ResourcePatternType.ANY,
+            None,
+            None,
+            admin.AclOperation.ANY,
+            admin.AclPermissionType.ALLOW,
+        )
+        try:
+            found = self._client.describe_acls(everything).result(WAIT)
+        except self._kafka.KafkaException as error:
+            raise told(error.args[0], "asking for rights") from None
+        return {
+            Right(a.principal, a.operation.name, a.restype.name, a.name, a.resource_pattern_type.name) for a in found
+        }
+
+    def create_topics(self, topics: Iterable[Topic]) -> None:
+        """Make topics and wait until they are there."""
+        new = [self._admin.NewTopic(t.name, t.partitions, t.replication, config=dict(t.configs)) for t in topics]
+        if new:
+            self._results(self._client.create_topics(new), "creating topics")
+            self._until(lambda: len(self.partitions([t.topic for t in new])) == len(new), "the new topics")
+
+    def set_configs(self, name: str, configs: Mapping[str, str]) -> None:
+        """Change settings of a topic."""
+        admin = self._admin
+        entries = [
+            admin.ConfigEntry(k, v, incremental_operation=admin.AlterConfigOpType.SET) for k, v in configs.items()
+        ]
+        kind = admin.ConfigResource
+        resource = kind(kind.Type.TOPIC, name, incremental_configs=entries)
+        self._results(self._client.incremental_alter_configs([resource]), "changing topic settings")
+
+    def add_partitions(self, name: str, partitions: int) -> None:
+        """Give a topic more partitions."""
+        self._results(
+            self._client.create_partitions([self._admin.NewPartitions(name, partitions)]), "adding partitions"
+        )
+
+    def delete_topics(self, names: Iterable[str]) -> None:
+        """Remove topics and wait until they are gone."""
+        gone = list(names)
+        if gone:
+            self._results(self._client.delete_topics(gone), "deleting topics")
+            self._until(lambda: not self.partitions(gone), "the deleted topics")
+
+    def delete_group(self, name: str) -> None:
+        """Forget where a group stands; one that never was, or still works, is left alone."""
+        for future in self._client.delete_consumer_groups([name]).values():
+            try:
+                future.result(WAIT)
+            except self._kafka.KafkaException as error:
+                if error.args[0].name() not in ("GROUP_ID_NOT_FOUND", "NON_EMPTY_GROUP"):
+                    raise told(error.args[0], "forgetting the group") from None
+
+    def set_users(self, passwords: Mapping[str, str]) -> None:
+        """Let users log in."""
+        admin = self._admin
+        info = admin.ScramCredentialInfo(admin.ScramMechanism.SCRAM_SHA_256, MECHANISM_ITERATIONS)
+        changes = [admin.UserScramCredentialUpsertion(u, info, p.encode()) for u, p in passwords.items()]
+        if changes:
+            self._results(self._client.alter_user_scram_credentials(changes), "creating users")
+            self._until(lambda: self.users(passwords) == set(passwords), "the new users")
+
+    def delete_users(self, names: Iterable[str]) -> None:
+        """Lock users out."""
+        admin = self._admin
+        gone = sorted(self.users(names))
+        changes = [admin.UserScramCredentialDeletion(u, admin.ScramMechanism.SCRAM_SHA_256) for u in gone]
+        if changes:
+            self._results(self._client.alter_user_scram_credentials(changes), "deleting users")
+            self._until(lambda: not self.users(gone), "the deleted users")
+
+    def grant(self, rights: Iterable[Right]) -> None:
+        """Add rights and wait until the cluster shows them: it answers before they hold everywhere."""
+        wanted = set(rights)
+        if wanted:
+            self._results(self._client.create_acls([self._binding(r) for r in wanted]), "granting rights")
+            self._until(lambda: wanted <= self.rights(), "the new rights")
+
+    def revoke(self, rights: Iterable[Right]) -> None:
+        """Take rights away and wait until they are gone."""
+        gone = set(rights)
+        if gone:
+            filters = [self._binding(r, self._admin.AclBindingFilter) for r in gone]
+            self._results(self._client.delete_acls(filters), "revoking rights")
+            self._until(lambda: not gone & self.rights(), "the revoked rights")
+
+    def _binding(self, right: Right, kind: Any = None) -> Any:
+        admin = self._admin
+        return (kind or admin.AclBinding)(
+            admin.ResourceType[right.resource],
+            right.name,
+            admin.ResourcePatternType[right.pattern],
+            right.principal,
+            "*",
+            admin.AclOperation[right.operation],
+            admin.AclPermissionType.ALLOW,
+        )
+
+    def _results(self, futures: Mapping[Any, Any], doing: str) -> list[tuple[Any, Any]]:
+        try:
+            return [(key, future.result(WAIT)) for key, future in futures.items()]
+        except self._kafka.KafkaException as error:
+            raise told(error.args[0], doing) from None
+
+    @staticmethod
+    def _until(shown: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + WAIT
+        while not shown():
+            if time.monotonic() > end:
+                raise KafkaError(f"the cluster does not show {what} after {WAIT:.0f} s", where="kafka")
+            time.sleep(0.1)
+
+
+def is_open(settings: Mapping[str, str | None]) -> bool:
+    """Whether a broker with these settings lets users in where no right says so, or checks no rights at all.
+
+    Brokers tell their authorizer's own settings without a value: one that is set, and not told, may be anything.
+
+    >>> is_open({"authorizer.class.name": "StandardAuthorizer"}), is_open({})
+    (False, True)
+    >>> is_open({"authorizer.class.name": "StandardAuthorizer", "allow.everyone.if.no.acl.found": None})
+    True
+    """
+    allowed = settings.get("allow.everyone.if.no.acl.found", "false")
+    return allowed != "false" or not settings.get("authorizer.class.name")

@@ -1,0 +1,312 @@
+"""Plan and apply: make a cluster look as a policy says, and refuse what would let anyone see too much."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from shoal.connect.kafka import Source, internal
+from shoal.core.errors import PolicyError, PromiseError, UsageError
+from shoal.core.keys import KeyRing
+from shoal.policy.document import Policy
+from shoal.runtime.kafka.formats.codec import Codec
+from shoal.runtime.kafka.provision.backfill import Log, Rest, backfill, started
+from shoal.runtime.kafka.provision.cluster import Cluster
+from shoal.runtime.kafka.provision.layout import Layout, fingerprint, layout, seen_by_role, widened
+from shoal.runtime.kafka.provision.refusals import at_home_nowhere, check, is_ours, paths_of, refuse_closeness
+from shoal.runtime.kafka.provision.served import Audit, Served, former_topics, served_next
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One step: what is done to what."""
+
+    action: str  # create, change, delete, grant, revoke
+    kind: str  # topic, user, right
+    name: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        sign = {"create": "+", "grant": "+", "delete": "-", "revoke": "-"}.get(self.action, "~")
+        return f"{sign} {self.kind} {self.name}" + (f" ({self.detail})" if self.detail else "")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The difference between a policy and a cluster, what would be wider than before, and what forbids it."""
+
+    wanted: Layout
+    changes: tuple[Change, ...] = ()
+    wider: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+    served: Mapping[str, Served] = field(default_factory=dict)
+    new: tuple[str, ...] = ()  # views that are new, or of a new version
+    steps: tuple[Callable[[], None], ...] = field(default=(), repr=False)
+    switch: tuple[Callable[[], None], ...] = field(default=(), repr=False)  # once new views are filled
+
+    def __str__(self) -> str:
+        lines = [str(c) for c in self.changes] or ["nothing to do"]
+        lines += [f"! wider: {w}" for w in self.wider]
+        lines += [f"! refused: {r}" for r in self.refusals]
+        return "\n".join(lines)
+
+
+class Provisioner:
+    """Plans and applies the topics, users and rights of one policy."""
+
+    def __init__(self, policy: Policy, *, only: str | None = None, codec: Codec | None = None) -> None:
+        self.policy, self.codec = policy, codec
+        self.source = Source(policy.source, policy.path)
+        self.properties = self.source.properties
+        self.cluster = Cluster(self.properties)
+        if only not in (None, "topics"):
+            raise UsageError(f"expected topics, found {only!r}", where="--only")
+        self.only = only
+
+    def plan(self) -> Plan:
+        """What would be done; changes nothing."""
+        check(self.policy)
+        topic = self.source.topic
+        partitions = self.cluster.partitions([topic]).get(topic)
+        if partitions is None:
+            raise PolicyError(
+                f"the source topic {topic!r} does not exist",
+                where=self.policy.path,
+                hint="create it first: it is yours",
+            )
+        if partitions > 1:
+            refuse_closeness(self.policy)
+        before = self.last_applied()
+        if before is not None and before.get("dataset", self.policy.dataset) != self.policy.dataset:
+            raise PolicyError(
+                f"the source {topic!r} is served by the policy of another dataset: its views would be deleted",
+                where=self.policy.path,
+                hint="one policy per source: put all views into one, or `shoal serve destroy` the other first",
+            )
+        served = served_next(self.policy, before)
+        former = former_topics(before)
+        wanted = layout(self.policy, partitions, {role: one.topic for role, one in served.items()})
+        new = tuple(role for role, one in served.items() if former.get(role) != one.topic)
+        changes: list[Change] = []
+        steps: list[Callable[[], None]] = []
+        switch: list[Callable[[], None]] = []
+        self._topics(wanted, changes, steps)
+        taken = self.cluster.holding(set(wanted.views.values()) - set(former.values()))
+        refusals = [
+            f"the topic {name} holds what no applied view of this policy has written (delete it, if it is left of "
+            "an apply that did not end)"
+            for name in taken
+        ]
+        if self.only is None:
+            known = {user for view in before["views"].values() for user in view["users"]} if before else set()
+            self._users(wanted, known, former, changes, steps)
+            refusals += self._rights(wanted, known, former, changes, steps, switch)
+        self._leave(wanted, former, changes, switch)
+        wider = widened(before["views"], seen_by_role(self.policy)) if before else []
+        return Plan(wanted, tuple(changes), tuple(wider), tuple(refusals), served, new, tuple(steps), tuple(switch))
+
+    def apply(self, plan: Plan, *, allow_wider: bool = False, keys: KeyRing | None = None) -> None:
+        """Carry out a plan and write it down. Idempotent: what is already so is not touched.
+
+        New views are filled from the log up to where the workers stand, with ``keys``; only then rights are switched.
+        """
+        if plan.refusals:
+            raise PromiseError(plan.refusals[0], where="serve apply", hint="nothing was changed")
+        if plan.wider and not allow_wider:
+            raise PromiseError(
+                f"roles would see more than before: {'; '.join(plan.wider)}",
+                where="serve apply",
+                hint="--allow-wider if that is meant; nothing was changed",
+            )
+        topic, group = self.source.topic, self.source.group
+        log = Log(self.properties, topic, self.cluster.partitions([topic])[topic], group)
+        at_work = bool(plan.new) and bool(log.committed())
+        if at_work and keys is None:
+            raise UsageError("new views are filled from the log, which needs the keys", where="serve apply")
+        for step in plan.steps:
+            step()
+        served = {r: started(self.policy.views[r], s, log) if r in plan.new else s for r, s in plan.served.items()}
+        with Rest(self.properties, topic, group) if at_work else nullcontext():
+            if at_work and keys is not None:
+                backfill(self.policy, keys, {role: served[role] for role in plan.new}, log, codec=self.codec)
+            for step in plan.switch:
+                step()
+            self._write_down(plan, served)
+        log.close()
+
+    def destroy(self) -> list[Change]:
+        """Take away the views: rights first, then users, then topics. The source is never touched."""
+        topic, last = self.source.topic, self.last_applied()
+        served = former_topics(last)
+        wanted = layout(self.policy, self.cluster.partitions([topic]).get(topic, 1), served)
+        # whoever was let in last, too, though the policy may have forgotten them since
+        former = {u for v in (last or {"views": {}})["views"].values() for u in v["users"]}
+        topics, roles = {*wanted.topics, *served.values()}, {*wanted.views, *served}
+        now, people = self.cluster.rights(), wanted.principals | {f"User:{u}" for u in former}
+        mine = {r for r in now if r.principal in people and is_ours(r, topics, roles, self.source)}
+        mine |= now & wanted.rights
+        self.cluster.revoke(mine)
+        self.cluster.delete_users(at_home_nowhere({*wanted.users, *former}, now - mine))
+        there = sorted(self.cluster.partitions(topics))
+        self.cluster.delete_topics(there)
+        # what a group has read of the source says nothing about views that are made anew
+        self.cluster.delete_group(self.source.group)
+        return [
+            *[Change("revoke", "right", r.principal, f"{r.operation} {r.resource} {r.name}") for r in sorted(mine)],
+            *[Change("delete", "topic", name) for name in there],
+        ]
+
+    def last_applied(self) -> dict[str, Any] | None:
+        """The newest entry of the audit topic."""
+        if not self.cluster.partitions([internal(self.source.topic, "audit")]):
+            return None
+        return Audit(self.properties, self.source.topic).newest()
+
+    def _topics(self, wanted: Layout, changes: list[Change], steps: list[Callable[[], None]]) -> None:
+        there = self.cluster.partitions(wanted.topics)
+        new = [t for name, t in wanted.topics.items() if name not in there]
+        changes += [Change("create", "topic", t.name, f"{t.partitions} partitions") for t in new]
+        if new:
+            steps.append(lambda: self.cluster.create_topics(new))
+        configs = self.cluster.configs(there) if there else {}
+        for name, count in there.items():
+            topic = wanted.topics[name]
+            if count < topic.partitions:
+                changes.append(Change("change", "topic", name, f"{count} to {topic.partitions} partitions"))
+                steps.append(lambda n=name, p=topic.partitions: self.cluster.add_partitions(n, p))  # type: ignore[misc]
+            other = {k: v for k, v in topic.configs.items() if configs[name].get(k) != v}
+            if other:
+                changes.append(Change("change", "topic", name, ", ".join(f"{k}={v}" for k, v in other.items())))
+                steps.append(lambda n=name, o=other: self.cluster.set_configs(n, o))  # type: ignore[misc]
+
+    def _users(
+        self,
+        wanted: Layout,
+        known: set[str],
+        former: Mapping[str, str],
+        changes: list[Change],
+        steps: list[Callable[[], None]],
+    ) -> None:
+        names = list(wanted.users)
+        new = [u for u in names if u not in self.cluster.users(names)]
+        if new:
+            refuse_shared_variables(names)
+            passwords = {user: password_of(user, self.source.folder) for user in new}
+            changes += [Change("create", "user", user) for user in new]
+            steps.append(lambda: self.cluster.set_users(passwords))
+        topics, roles = {*wanted.topics, *former.values()}, {*wanted.views, *former}
+        others = {r for r in self.cluster.rights() if not is_ours(r, topics, roles, self.source)}
+        gone = sorted(at_home_nowhere(known - set(names), others))
+        if gone and self.cluster.users(gone):
+            changes += [Change("delete", "user", user) for user in gone]
+            # first of all: whoever was removed is out before anything else happens
+            steps.insert(0, lambda: self.cluster.delete_users(gone))
+
+    def _leave(
+        self, wanted: Layout, former: Mapping[str, str], changes: list[Change], switch: list[Callable[[], None]]
+    ) -> None:
+        """Topics of former versions and of views that are no more: two generalizations of one record intersect."""
+        old = sorted(self.cluster.partitions(set(former.values()) - set(wanted.views.values())))
+        changes += [Change("delete", "topic", name, "a former version") for name in old]
+        if old:
+            switch.append(lambda: self.cluster.delete_topics(old))
+
+    def _rights(
+        self,
+        wanted: Layout,
+        known: set[str],
+        served: Mapping[str, str],
+        changes: list[Change],
+        steps: list[Callable[[], None]],
+        switch: list[Callable[[], None]],
+    ) -> list[str]:
+        now = self.cluster.rights()
+        principals = wanted.principals | {f"User:{user}" for user in known}
+        missing = wanted.rights - now
+        extra = {r for r in now if r.principal in principals and r not in wanted.rights}
+        old = {r for r in extra if r.resource == "TOPIC" and r.name in set(served.values()) - set(wanted.topics)}
+        # who stays reads the former version until the new one is filled; who was removed is out at once
+        left = {r for r in old if r.principal in wanted.principals}
+        mine = {r for r in extra if is_ours(r, set(wanted.topics), {*wanted.views, *served}, self.source)}
+        surplus = mine | (old - left)
+        for verb, rights in (("grant", missing), ("revoke", surplus | left)):
+            changes += [
+                Change(verb, "right", r.principal, f"{r.operation} {r.resource} {r.name}") for r in sorted(rights)
+            ]
+        if surplus:
+            steps.insert(0, lambda: self.cluster.revoke(surplus))
+        if left:
+            switch.append(lambda: self.cluster.revoke(left))
+        # the worker's rights come first: it fills new views before roles may read them
+        own = {r for r in missing if r.principal == f"User:{wanted.worker}"}
+        if own:
+            steps.append(lambda: self.cluster.grant(own))
+        if missing - own:
+            switch.append(lambda: self.cluster.grant(missing - own))
+        paths = paths_of(now - surplus - left, wanted, principals)
+        refusals = [f"{r.principal} has a path to {r.name}" for r in sorted(paths)]
+        if self.cluster.open_to_everyone():
+            refusals.append(
+                "the broker lets everyone in where no right says otherwise, or does not say that it does not "
+                "(take allow.everyone.if.no.acl.found out of its settings: without it nobody is let in)"
+            )
+        return refusals
+
+    def _write_down(self, plan: Plan, served: Mapping[str, Served]) -> None:
+        Audit(self.properties, self.source.topic).write(
+            {
+                "at": int(time.time()),
+                "by": self.properties.get("sasl.username") or getpass.getuser(),
+                "dataset": self.policy.dataset,
+                "policy": fingerprint(self.policy),
+                "views": seen_by_role(self.policy),
+                "served": msgspec.to_builtins(served, str_keys=True),
+                "changes": [msgspec.to_builtins(c) for c in plan.changes],
+            }
+        )
+
+
+def variable_of(user: str) -> str:
+    """The environment variable of a user's password."""
+    return "SHOAL_PASSWORD_" + "".join(c if c.isalnum() else "_" for c in user).upper()
+
+
+def refuse_shared_variables(users: Sequence[str]) -> None:
+    """Two users whose password would come from one variable could log in as each other.
+
+    >>> refuse_shared_variables(["ward1", "ward2"])
+    """
+    found: dict[str, str] = {}
+    for user in users:
+        other = found.setdefault(variable_of(user), user)
+        if other != user and variable_of(user) in os.environ:
+            raise PolicyError(
+                f"the users {other!r} and {user!r} would share the password in {variable_of(user)}",
+                where="views",
+                hint="rename one, or write their passwords into files",
+            )
+
+
+def password_of(user: str, folder: Path) -> str:
+    """A user's password from the environment or from a file beside the policy; never from the policy."""
+    variable = variable_of(user)
+    file = folder / "passwords" / user
+    if variable in os.environ:
+        return os.environ[variable]
+    if file.is_file():
+        return file.read_text(encoding="utf-8").strip()
+    raise UsageError(f"no password for the new user {user!r}", where="users", hint=f"set {variable}, or write {file}")
+
+
+def summary(entry: Mapping[str, Any] | None) -> str:
+    """One line about what was applied last."""
+    if entry is None:
+        return "nothing was applied yet"
+    return f"policy {entry['policy']} applied by {entry['by']}, {len(entry['views'])} views"

@@ -1,0 +1,136 @@
+"""What every role gets of the records that come in, held until the next commit mixes and publishes it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from shoal.connect.kafka import KafkaError
+from shoal.core.errors import InputError
+from shoal.core.keys import KeyRing
+from shoal.policy.document import Policy
+from shoal.runtime.kafka.formats.codec import Codec
+from shoal.runtime.kafka.provision.served import Served
+from shoal.runtime.kafka.serve.output import COARSE, ROOM, Disguise, Outgoing, Record
+from shoal.runtime.kafka.serve.shards import Shard
+from shoal.runtime.kafka.serve.stateful import remembers
+from shoal.views.records import RecordViews
+from shoal.views.role_view import RoleView
+
+
+class Masking:
+    """The views of a policy at work: those that remember nothing here, the others in the shards they are given."""
+
+    def __init__(self, policy: Policy, keys: KeyRing, served: Mapping[str, Served], codec: Codec | None) -> None:
+        self._policy, self._keys, self._served, self._codec = policy, keys, served, codec
+        resolved = {role: RoleView.of(policy, role) for role in served}
+        self.stateful = [role for role, view in resolved.items() if remembers(policy.views[role], view)]
+        plain = [view for role, view in resolved.items() if role not in self.stateful]
+        self._plain = RecordViews(plain, keys) if plain else None
+        self._latest = max((at for s in served.values() for at in s.starts.values()), default=0)
+        self.disguises: dict[str, Disguise] = {}
+        self.forget()
+
+    def open(self, source: str, partitions: Mapping[str, int]) -> None:
+        """Ready to publish: how many partitions each topic has is known now."""
+        self.disguises = {
+            role: Disguise(self._policy.views[role], source, partitions[served.topic], self._keys)
+            for role, served in self._served.items()
+        }
+
+    def take(self, records: list[Record], shards: Mapping[int, Sequence[Shard]]) -> None:
+        """Mask a batch and hold it for the commit, where the records of all batches are mixed."""
+        dead = self._take_plain(records)
+        for partition in dict.fromkeys(r.partition for r in records) if self.stateful else ():
+            mine = [r for r in records if r.partition == partition]
+            for shard in shards[partition]:
+                out, bad = shard.push(mine)
+                self.pending[shard.role] += out
+                for record in bad:
+                    dead.setdefault((record.partition, record.offset), (record, []))[1].append(shard.role)
+        self.dead += dead.values()
+
+    @property
+    def fullest(self) -> int:
+        """The most records held for one view."""
+        return max(map(len, self.pending.values()), default=0)
+
+    def mixed(self, role: str, commit: bytes) -> list[Outgoing]:
+        """What a view's topic gets in this commit, in an order of its own, as its topic carries it."""
+        again, codec = msgspec.structs.replace, self._codec
+        mixed = self.disguises[role].shuffle(self.pending[role], commit)
+        now = int(time.time() * 1000) // COARSE * COARSE
+        moments = {r.timestamp for r in mixed}
+        if any(not 0 < moment <= now for moment in moments):  # a clock that is wrong: the broker would refuse it
+            mixed = [r if 0 < r.timestamp <= now else again(r, timestamp=now) for r in mixed]
+        if codec is None or role not in self.stateful:  # the others were encoded when they came
+            return mixed
+        return [r if r.value is None else again(r, value=codec.encode(role, r.value)) for r in mixed]
+
+    def letters(self, source: str) -> list[tuple[Record, bytes]]:
+        """Where records stand that views (by topic: a version of them) could not read: look them up in the source."""
+        out = []
+        for record, roles in self.dead:
+            place = {"topic": source, "partition": record.partition, "offset": record.offset}
+            views = [self._served[role].topic for role in roles]
+            out.append((record, msgspec.json.encode({**place, "error": "unreadable", "views": views})))
+        return out
+
+    def forget(self) -> None:
+        """It is published: begin the next commit."""
+        self.pending: dict[str, list[Outgoing]] = {role: [] for role in self._served}
+        self.dead: list[tuple[Record, list[str]]] = []  # with the views that cannot read it
+
+    def _take_plain(self, records: list[Record]) -> dict[tuple[int, int], tuple[Record, list[str]]]:
+        """The views that remember nothing; answers the records that cannot be read, and by which views."""
+        if self._plain is None:
+            return {}
+        values = [r.value for r in records]
+        full, tombstones = records, []
+        if None in values:  # seldom: most batches are not looked through more often than they must be
+            full, tombstones = [r for r in records if r.value is not None], [r for r in records if r.value is None]
+        done = self._plain.many(v for v in values if v is not None)
+        refused = {at for at, _ in done.refused}
+        kept = [r for at, r in enumerate(full) if at not in refused] if refused else full
+        dead = {(r.partition, r.offset): (r, list(self._plain.roles)) for r in (full[at] for at in sorted(refused))}
+        early = self._latest > 0 and any(r.offset < self._latest for r in records)
+        for role, made in zip(self._plain.roles, done.views, strict=True):
+            disguise, mine, gone = self.disguises[role], kept, tombstones
+            if early:
+                begun = [self._served[role].begun(r.partition, r.offset) for r in kept]
+                mine, made = [r for r, b in zip(kept, begun, strict=True) if b], _only(made, begun)
+                gone = [r for r in tombstones if self._served[role].begun(r.partition, r.offset)]
+            mine, made, odd = self._encoded(role, mine, made)
+            for record in odd:
+                dead.setdefault((record.partition, record.offset), (record, []))[1].append(role)
+            self.pending[role] += disguise.dress_many(mine, made)
+            self.pending[role] += [d for r in gone if (d := disguise.dress(r, None)) is not None]
+        return dead
+
+    def _encoded(
+        self, role: str, records: list[Record], values: list[bytes]
+    ) -> tuple[list[Record], list[bytes], list[Record]]:
+        """Records and values as the view's topic carries them, and the records whose values its format refuses."""
+        if self._codec is None and max(map(len, values), default=0) <= ROOM:
+            return records, values, []
+        kept, out, odd = [], [], []
+        for record, value in zip(records, values, strict=True):
+            try:
+                made = value if self._codec is None else self._codec.encode(role, value)
+            except KafkaError:  # the registry's fault, not the record's
+                raise
+            except InputError:
+                odd.append(record)
+                continue
+            if len(made) > ROOM:
+                odd.append(record)
+            else:
+                out.append(made)
+                kept.append(record)
+        return kept, out, odd
+
+
+def _only(values: list[bytes], chosen: list[bool]) -> list[bytes]:
+    return [value for value, is_chosen in zip(values, chosen, strict=True) if is_chosen]

@@ -1,0 +1,100 @@
+"""Keeps a worker at work: after a loss it starts another with clean state, a little later each time; it obeys orders.
+
+What a new start cannot mend (a wrong password, a missing right, a topic that is gone, a policy that is wrong) ends it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from shoal.connect.kafka import KafkaError, Source
+from shoal.policy.document import Policy
+from shoal.policy.load import load
+from shoal.runtime.kafka.provision.control import Control, Order
+from shoal.runtime.kafka.serve.worker import Worker
+
+FIRST, LONGEST = 1.0, 30.0  # seconds before a new start
+WELL = 60.0  # seconds of work after which an earlier loss is forgotten
+HOPELESS = {
+    "_AUTHENTICATION",
+    "SASL_AUTHENTICATION_FAILED",
+    "TOPIC_AUTHORIZATION_FAILED",
+    "GROUP_AUTHORIZATION_FAILED",
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "UNKNOWN_TOPIC_OR_PART",
+    "_UNKNOWN_TOPIC",
+    "_UNKNOWN_PARTITION",
+    "MSG_SIZE_TOO_LARGE",
+    "missing",
+}
+
+
+class Service:
+    """Runs the views of a policy file until asked to stop."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        make: Callable[[Policy], Worker],
+        *,
+        say: Callable[[str], None] = lambda text: None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._path, self._make, self._say, self._sleep = path, make, say, sleep
+        self._control: Control | None = None
+        self.starts = 0
+
+    def run(self, stop: Callable[[], bool] = lambda: False) -> None:
+        """Serve until ``stop`` says so. Raises only what a new start cannot mend."""
+        pause = 0.0
+        while not stop():
+            began = time.monotonic()
+            try:
+                self._serve(stop)
+            except KafkaError as error:
+                if error.name in HOPELESS:
+                    raise
+                worked = time.monotonic() - began > WELL
+                pause = FIRST if worked or not pause else min(LONGEST, pause * 2)
+                hint = f" ({error.hint})" if error.hint else ""
+                self._say(f"{error.message}{hint}; a new start in {pause:g} s")
+                self._rest(pause, stop)
+        if self._control is not None:
+            self._control.close()
+
+    def _serve(self, stop: Callable[[], bool]) -> None:
+        policy = load(self._path)
+        if self._control is None:
+            self._control = self._follow(policy)
+        order = self._control.look()
+        if order.paused:
+            self._stand_still(order, stop)
+            return
+        self.starts += 1
+        worker = self._make(policy)
+        self._say("serving")
+        worker.run(lambda: stop() or self._look() != order)
+        if not stop():
+            self._say("paused" if self._look().paused else "reading the policy anew")
+
+    def _stand_still(self, order: Order, stop: Callable[[], bool]) -> None:
+        self._say("paused: `shoal serve resume` goes on")
+        while not stop() and self._look() == order:
+            self._sleep(0.2)
+
+    def _look(self) -> Order:
+        assert self._control is not None
+        return self._control.look()
+
+    def _rest(self, seconds: float, stop: Callable[[], bool]) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not stop():
+            self._sleep(0.1)
+
+    @staticmethod
+    def _follow(policy: Policy) -> Control:
+        source = Source(policy.source, policy.path)
+        return Control(source.properties, source.topic)

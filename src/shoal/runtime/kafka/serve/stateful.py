@@ -1,0 +1,220 @@
+"""Views that remember: stream methods and window masks over the records of one partition.
+
+Both are functions of (snapshot, input in order, ticks, key), whatever the size of the batches; so a worker that takes
+over from a snapshot and replays the log publishes what the former one would have.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+import polars as pl
+
+from shoal.core.errors import PolicyError, ShoalError
+from shoal.core.keys import DEFAULT, KeyRing
+from shoal.core.schema import Column, Schema
+from shoal.policy.document import Policy, View
+from shoal.release.stream import LocalRunner, StreamJob, job_of
+from shoal.runtime.kafka.formats.record_frames import CARRIED, RecordFrames, refuse_lists
+from shoal.runtime.kafka.serve.output import Disguise, Outgoing, Record
+from shoal.runtime.kafka.serve.window_view import WindowView
+from shoal.streams.z_anonymity import ZAnon
+from shoal.views.role_view import RoleView
+from shoal.views.windows import WindowedView
+
+SENT = 1000  # batches whose time of sending is known
+OFFSET, TIME, KEY = (CARRIED + name for name in ("offset", "time", "key"))
+
+
+class Stateful(Protocol):
+    """A view at work on one partition: records in, what its topic gets out; and its whole state as bytes."""
+
+    @property
+    def withheld(self) -> int:
+        """How many records were withheld so far."""
+
+    def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
+        """Take records with a value; answer what is published now, and the records that cannot be read."""
+
+    def tick(self, now: int) -> list[Outgoing]:
+        """The clock says ``now`` (microseconds of event time) though no record came."""
+
+    def snapshot(self) -> bytes:
+        """The whole state."""
+
+    @property
+    def held(self) -> int:
+        """How many records wait."""
+
+    @property
+    def clock(self) -> int | None:
+        """The stream's clock, if records wait for it to move."""
+
+    @property
+    def smallest(self) -> int | None:
+        """The fewest people any record released so far hides among, if the view counts them."""
+
+    @property
+    def oldest(self) -> int | None:
+        """When the oldest record that waits was sent (milliseconds), if any does."""
+
+
+def remembers(view: View, resolved: RoleView) -> bool:
+    """Whether a view needs state: it promises something, or masks windows."""
+    return bool(view.promises or resolved.windows)
+
+
+def start(
+    policy: Policy, role: str, partition: int, keys: KeyRing, disguise: Disguise, snapshot: bytes | None
+) -> Stateful:
+    """A view at work on a partition, anew or from its snapshot."""
+    if policy.views[role].promises:
+        return MethodView(policy, role, partition, keys, disguise, snapshot)
+    return WindowView(RoleView.of(policy, role), keys, disguise, snapshot)
+
+
+def check(policy: Policy, role: str) -> None:
+    """Refuse a view that remembers and cannot be served, before anything is made for it. Needs no keys."""
+    view, where = policy.views[role], f"views.{role}"
+    if not view.promises:
+        WindowedView(RoleView.of(policy, role))
+        return
+    job = carrying_job(policy, role, KeyRing())
+    assert job.view is not None
+    if job.view.windows:
+        raise PolicyError("a window mask cannot stand before a stream method", where=f"{where}.masks")
+    refuse_lists(job.view)
+    hidden = [p.sensitive for p in view.promises if p.sensitive in job.view.hides]
+    if hidden:
+        raise PolicyError(f"the promise is about {hidden[0]!r}, which is not shown", where=f"{where}.promises")
+    if view.service.get("key", "drop") != "drop":
+        if not isinstance(view.method, ZAnon):
+            tied = "keys would tie together the groups a person is in"
+            raise PolicyError(tied, where=f"{where}.service.key", hint="key: drop")
+        if view.method.noise:
+            raise PolicyError("keys would tell who is invented", where=f"{where}.service.key", hint="key: drop")
+    try:
+        job.method.start(job.schema, job.promises, key=bytes(32))
+    except ShoalError as error:
+        raise PolicyError(error.message, where=f"{where}.method", hint=error.hint) from None
+
+
+def rebuilds(policy: Policy, role: str) -> bool:
+    """Whether the input log alone is the state: plain z-anonymity counts what came in, not what went out."""
+    method = policy.views[role].method
+    return isinstance(method, ZAnon) and method.tune is None and method.noise is None and not method.sticky
+
+
+def carrying_job(policy: Policy, role: str, keys: KeyRing) -> StreamJob:
+    """The job of a view, with room for where each record came from beside what is published of it."""
+    carried = {OFFSET: Column("plain", type="int"), TIME: Column("plain", type="int"), KEY: Column("plain", type="str")}
+    view = policy.views[role]
+    show = tuple(policy.schema.columns) if view.show == "everything" else tuple(view.show)
+    schema = Schema({**policy.schema.columns, **carried})
+    wider = msgspec.structs.replace(view, show=(*show, *carried))
+    return job_of(msgspec.structs.replace(policy, schema=schema, views={role: wider}), role, keys)
+
+
+class MethodView:
+    """A view with promises: its masks, then its stream method."""
+
+    def __init__(
+        self, policy: Policy, role: str, partition: int, keys: KeyRing, disguise: Disguise, snapshot: bytes | None
+    ) -> None:
+        job = carrying_job(policy, role, keys)
+        assert job.view is not None
+        self._frames = RecordFrames(job.view, keys)
+        self._partition, self._disguise = partition, disguise
+        self._out: list[pl.DataFrame] = []
+        self._numbers: list[int] = []
+        self._sent: deque[tuple[int, int]] = deque(maxlen=SENT)
+        key = keys.derive(DEFAULT, "stream", role=role)
+        self._runner = LocalRunner(job, key, self._out.append, snapshot=snapshot, marks=self._numbers.extend)
+
+    def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
+        """See :class:`Stateful`."""
+        frame, refused = self._frames.read([r.value or b"" for r in records])
+        bad = set(refused)
+        kept = [r for at, r in enumerate(records) if at not in bad] if bad else records
+        if kept:
+            self._sent.append((self._runner.first, kept[0].timestamp))
+            self._runner.feed(
+                frame.with_columns(
+                    pl.Series(OFFSET, [r.offset for r in kept], dtype=pl.Int64),
+                    pl.Series(TIME, [r.timestamp for r in kept], dtype=pl.Int64),
+                    pl.Series(KEY, self._keys(kept), dtype=pl.String),
+                )
+            )
+        return self._published(), [records[at] for at in refused]
+
+    def tick(self, now: int) -> list[Outgoing]:
+        """See :class:`Stateful`."""
+        self._runner.tick(now)
+        return self._published()
+
+    def snapshot(self) -> bytes:
+        """See :class:`Stateful`."""
+        return self._runner.snapshot()
+
+    @property
+    def held(self) -> int:
+        """See :class:`Stateful`."""
+        return self._runner.method.held
+
+    @property
+    def withheld(self) -> int:
+        """How many records were withheld so far."""
+        return int(self._runner.method.counters["withheld"])
+
+    @property
+    def clock(self) -> int | None:
+        """See :class:`Stateful`."""
+        now = self._runner.method.now
+        return now if now is not None and self.held else None
+
+    def figures(self) -> dict[str, Any]:
+        """Live figures of the method: smallest group, z, loss."""
+        return dict(self._runner.method.figures())
+
+    @property
+    def smallest(self) -> int | None:
+        """See :class:`Stateful`."""
+        found = self.figures()
+        return found.get("smallest_group") or found.get("least_real") or None
+
+    @property
+    def oldest(self) -> int | None:
+        """See :class:`Stateful`; to the batch it came in."""
+        first = self.figures().get("oldest_event") if self.held else None
+        if first is None:
+            return None
+        while len(self._sent) > 1 and self._sent[1][0] <= first:
+            self._sent.popleft()
+        return self._sent[0][1] if self._sent else None
+
+    def _keys(self, records: Sequence[Record]) -> list[str | None]:
+        if not self._disguise.keeps_keys:
+            return [None] * len(records)
+        return [None if r.key is None else r.key.hex() for r in records]
+
+    def _published(self) -> list[Outgoing]:
+        out: list[Outgoing] = []
+        for frame in self._out:
+            values = self._frames.write(frame)
+            numbers, self._numbers[: frame.height] = self._numbers[: frame.height], []
+            rows = zip(frame[OFFSET].to_list(), frame[KEY].to_list(), frame[TIME].to_list(), strict=True)
+            records = [
+                Record(self._partition, offset, None if key is None else bytes.fromhex(key), None, time)
+                for offset, key, time in rows
+            ]
+            if min(numbers, default=0) >= 0:
+                out += self._disguise.dress_many(records, values)
+                continue
+            for record, value, number in zip(records, values, numbers, strict=True):
+                dressed = self._disguise.dress(record, value, invented=number < 0)
+                out += [dressed] if dressed is not None else []
+        self._out.clear()
+        return out

@@ -1,0 +1,109 @@
+"""The writing end: everything between two commits in one transaction, offsets among it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from shoal.connect.kafka import TIMEOUT, KafkaError, library, missing, produce, told, topics_of
+from shoal.runtime.kafka.serve.output import Outgoing
+
+
+class LostError(KafkaError):
+    """The partitions or the transaction are lost: stop, and start again with clean state."""
+
+
+def lost(error: Any, what: str) -> LostError:
+    """A client's error as a loss."""
+    made = LostError(f"{what} failed: {error.name()}", where="kafka")
+    made.name = error.name()
+    return made
+
+
+class Transactions:
+    """A transactional producer of its own name: fencing is by group membership, not by name."""
+
+    def __init__(self, properties: Mapping[str, Any], topic: str) -> None:
+        self._kafka = library()
+        self._topic = topic
+        self._failed: list[Any] = []
+        self._producer = self._kafka.Producer(
+            {
+                **properties,
+                "transactional.id": f"shoal-{topic}-{uuid.uuid4().hex}",
+                "transaction.timeout.ms": 20_000,
+                "linger.ms": 5,
+                "error_cb": self._failed.append,
+            }
+        )
+        try:
+            self._producer.init_transactions(TIMEOUT)
+        except self._kafka.KafkaException as error:
+            raise told(self._cause(error.args[0]), "starting transactions") from None
+
+    def partitions(self, topics: list[str]) -> Mapping[str, int]:
+        """The partitions of topics that must exist."""
+        listed = topics_of(self._producer, self._failed, "asking for topics")
+        for name in topics:
+            if name not in listed or listed[name].error is not None:
+                raise missing(name)
+        return {name: len(listed[name].partitions) for name in topics}
+
+    @contextmanager
+    def transaction(self, consumer: Any, positions: Mapping[int, int], notes: Mapping[int, str]) -> Iterator[None]:
+        """What is written inside commits with these offsets and what is noted beside them, or not at all."""
+        place = self._kafka.TopicPartition
+        try:
+            self._producer.begin_transaction()
+            yield
+            offsets = [place(self._topic, p, at, notes.get(p, "")) for p, at in positions.items()]
+            self._producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), TIMEOUT)
+            self._producer.commit_transaction(TIMEOUT)
+        except self._kafka.KafkaException as error:
+            self._abort()
+            raise lost(error.args[0], "the commit") from None
+        except BaseException:
+            self._abort()
+            raise
+
+    def write(
+        self, topic: str, value: bytes | None, key: bytes | None, partition: int, timestamp: int = 0, **more: Any
+    ) -> None:
+        """One record into the open transaction; a slow broker is waited for."""
+        produce(self._producer, topic, value, key, partition, timestamp=timestamp, **more)
+
+    def write_all(self, topic: str, records: Iterable[Outgoing]) -> None:
+        """:meth:`write` for many."""
+        hand_over = self._producer.produce
+        for one in records:
+            try:
+                hand_over(topic, one.value, one.key, one.partition, timestamp=one.timestamp)
+            except BufferError:
+                self.write(topic, one.value, one.key, one.partition, one.timestamp)
+
+    def keep(self, topic: str, partition: int, records: list[tuple[bytes, bytes | None]]) -> int:
+        """Records that belong together; answers the offset of the first once the broker has them."""
+        placed: list[int] = []
+
+        def arrived(error: Any, message: Any) -> None:
+            if error is None:
+                placed.append(message.offset())
+
+        for key, value in records:
+            self.write(topic, value, key, partition, on_delivery=arrived)
+        if self._producer.flush(TIMEOUT) or len(placed) != len(records):
+            raise LostError("the state could not be written", where="kafka")
+        return min(placed)
+
+    def _abort(self) -> None:
+        try:
+            self._producer.abort_transaction(TIMEOUT)
+        except self._kafka.KafkaException:
+            return  # fenced or unreachable: the broker aborts it by itself
+
+    def _cause(self, error: Any) -> Any:
+        """A refused login is told by callback only."""
+        self._producer.poll(0.5)
+        return next((e for e in self._failed if e.name() == "_AUTHENTICATION"), error)

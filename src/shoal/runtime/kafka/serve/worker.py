@@ -1,0 +1,272 @@
+"""The worker: source records in, every role's view out, exactly once.
+
+Views, dead letters, state and offsets commit in one transaction. A worker that is killed leaves an aborted transaction
+behind and nothing else; one that is fenced or loses its partitions stops and is started again with clean state. More
+workers in the group share the partitions: input partition i is shard i.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from shoal.connect.kafka import TIMEOUT, Source, committed, internal, kind_of, library
+from shoal.core.keys import KeyRing
+from shoal.policy.document import Policy
+from shoal.runtime.kafka.formats.codec import Codec
+from shoal.runtime.kafka.provision.served import Audit, Served, served_by
+from shoal.runtime.kafka.serve.counters import Counters
+from shoal.runtime.kafka.serve.masking import Masking
+from shoal.runtime.kafka.serve.membership import Protocol, attach, detach, member
+from shoal.runtime.kafka.serve.shards import Restorer, Shard, records_of
+from shoal.runtime.kafka.serve.transactions import LostError, Transactions, lost
+from shoal.runtime.kafka.state.changelog import Changelog, note_of
+
+SILENT = 10.0  # seconds without a record before we look whether the source is still there
+MOST = 20_000  # records of a view held for one commit
+
+
+class Worker:
+    """Runs the views of one policy over its source topic. One use: after an error start another.
+
+    ``served``, ``group`` and ``upto`` are for filling new views from the log (:mod:`.backfill`): only these views, in
+    a group of their own, up to these offsets.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        keys: KeyRing,
+        *,
+        commit_every: float = 0.5,
+        batch: int = 5000,
+        protocol: Protocol = "classic",
+        codec: Codec | None = None,
+        counters: Counters | None = None,
+        say: Callable[[str], None] = lambda text: None,
+        served: Mapping[str, Served] | None = None,
+        group: str | None = None,
+        upto: Mapping[int, int] | None = None,
+    ) -> None:
+        self._kafka = library()
+        source = Source(policy.source, policy.path)
+        self._properties, self._topic = source.properties, source.topic
+        self._changelog, self._dead = internal(self._topic, "changelog"), internal(self._topic, "dead")
+        self._group = group or source.group
+        self._commit_every, self._batch, self._protocol = commit_every, batch, protocol
+        self._policy, self._keys, self._codec, self._say = policy, keys, codec, say
+        self._served, self._upto = served, upto
+        self._shards: dict[int, list[Shard]] = {}
+        self._positions: dict[int, int] = {}  # what this commit reaches
+        self._reached: dict[int, int] = {}  # what was reached before
+        self._noted: dict[int, str] = {}  # what was noted beside it
+        self._done: set[int] = set()  # partitions read as far as asked
+        self._lost = False
+        self.counters = counters or Counters()
+        self.counters.know(list(served or policy.views))
+
+    def run(self, stop: Callable[[], bool] = lambda: False) -> Counters:
+        """Serve until ``stop`` says so; what was read is committed before it returns."""
+        self._out = Transactions(self._properties, self._topic)
+        served = self._served or served_by(self._policy, Audit(self._properties, self._topic).newest())
+        self._views = dict(served)
+        self._masking = Masking(self._policy, self._keys, self._views, self._codec)
+        topics = [one.topic for one in self._views.values()]
+        self._masking.open(self._topic, self._out.partitions([*topics, self._changelog]))
+        decode = self._codec.decode if self._codec else None
+        self._restorer = Restorer(
+            self._policy, self._keys, self._properties, self._topic, self.counters, self._say, decode
+        )
+        self._restorer.warm({role: self._masking.disguises[role] for role in self._masking.stateful})
+        if stop():  # asked to leave before it came
+            return self.counters
+        ends = bool(self._masking.stateful) or self._upto is not None
+        self._consumer = member(self._properties, self._group, self._protocol, ends=ends)
+        try:
+            self._consumer.subscribe(
+                [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone
+            )
+            # records are no cycles: to look for some after every few hundred costs a tenth of all work
+            gc.freeze()
+            gc.disable()
+            self._loop(lambda: stop() or (self._upto is not None and self._done >= set(self._upto)))
+            self._commit(whole=True)
+        except self._kafka.KafkaException as error:
+            self._lost = True
+            raise lost(error.args[0], "the group") from None
+        except BaseException:
+            self._lost = True  # what is half done must not be committed on leaving
+            raise
+        finally:
+            gc.enable()
+            gc.unfreeze()
+            self._consumer.close()
+        return self.counters
+
+    def wait_until_shown(self) -> None:
+        """Wait until whoever reads the changelog next sees what was committed last."""
+        views = [self._views[role].name for role in self._masking.stateful]
+        for partition, note in self._noted.items():
+            Changelog(self._properties, self._changelog).read(partition, views, note)
+
+    def _loop(self, stop: Callable[[], bool]) -> None:
+        last = heard = time.monotonic()
+        took: deque[float] = deque([0.0], maxlen=8)  # from the last look at the source to the end of its commit
+        while not stop():
+            self.counters.beat = time.monotonic()
+            # a commit begins so early that it ends in time: no record must wait longer than was said
+            due = last + self._commit_every - min(max(took), self._commit_every / 2)
+            wait = min(0.2, max(0.001, due - time.monotonic()))
+            messages = self._consumer.consume(self._batch, timeout=wait)
+            read = time.monotonic()
+            if self._lost:
+                raise LostError("the partitions were taken away", where="kafka")
+            other = [m for m in messages if m.error() is not None]
+            ends = [m.partition() for m in other if kind_of(m, "reading the source") == "end"]
+            self._take([m for m in messages if m.error() is None] if other else messages)
+            self._see(ends)
+            if messages:
+                heard = read
+            elif read - heard > SILENT:
+                self._out.partitions([self._topic])  # a source that was deleted is silent, too
+                heard = read
+            if self._masking.fullest >= MOST or time.monotonic() >= due:
+                self._commit()
+                took.append(time.monotonic() - read)
+                last = read
+                self._tick()
+                if self.counters.commits % 20 == 0:
+                    gc.collect()
+
+    def _see(self, ends: list[int]) -> None:
+        """After the records that came with it: these partitions have nothing more to read."""
+        self._done |= set(ends)
+        for shard in (shard for partition in ends for shard in self._shards.get(partition, [])):
+            shard.reach_end()
+
+    def _take(self, messages: list[Any]) -> None:
+        decode = self._codec.decode if self._codec else None
+        if self._upto is not None:
+            beyond = [m for m in messages if m.offset() >= self._upto.get(m.partition(), 0)]
+            self._done |= {m.partition() for m in beyond}
+            messages = [m for m in messages if m.offset() < self._upto.get(m.partition(), 0)]
+        records = records_of(messages, decode)
+        self._masking.take(records, self._shards)
+        self._positions |= {record.partition: record.offset + 1 for record in records}
+        self.counters.read += len(records)
+
+    def _tick(self) -> None:
+        """Move the clock of views that wait: the tick is committed first, then acted on."""
+        due = [(shard, tick) for shard in self._all_shards() if (tick := shard.due()) is not None]
+        if due:
+            self._commit(ticks=[(shard.partition, *shard.logged(tick)) for shard, tick in due])
+            for shard, tick in due:
+                self._masking.pending[shard.role] += shard.tick(tick)
+
+    def _commit(self, *, whole: bool = False, ticks: list[tuple[int, bytes, bytes]] | None = None) -> None:
+        """All that is held, mixed, with state and offsets, in one transaction: it happens whole or not at all."""
+        shards = [s for s in self._all_shards() if s.dirty or ticks or (whole and s.behind + s.ticked)]
+        if not self._positions and not shards and not ticks:
+            return
+        began = time.monotonic()
+        self._reached |= self._positions
+        for shard in shards:
+            if shard.partition in self._reached:
+                self._positions[shard.partition] = self._reached[shard.partition]
+        self._lost = True  # until it has happened
+        commit = b",".join(b"%d:%d" % at for at in sorted(self._positions.items()))
+        notes = self._noted
+        with self._out.transaction(self._consumer, self._positions, notes):
+            for role, served in self._views.items():
+                self._out.write_all(served.topic, self._masking.mixed(role, commit))
+            for record, letter in self._masking.letters(self._topic):
+                self._out.write(self._dead, letter, None, record.partition, record.timestamp)
+            self._keep(shards, whole=whole, ticks=ticks or [])
+            for partition in self._positions:
+                kept = [s for s in self._shards.get(partition, []) if s.since >= 0]
+                notes[partition] = note_of({s.view: s.stand() for s in kept})
+        self._lost = False
+        self._count(time.monotonic() - began)
+        self._forget()
+
+    def _keep(self, shards: list[Shard], *, whole: bool, ticks: list[tuple[int, bytes, bytes]]) -> None:
+        """State into the changelog: snapshots that are due, then ticks and positions."""
+        for shard in shards:
+            if whole or shard.wants_snapshot():
+                pieces = shard.snapshot()
+                shard.since = self._out.keep(self._changelog, shard.partition, pieces)
+                self.counters.snapshots += 1
+                self.counters.state_bytes[shard.role] = sum(len(value or b"") for _, value in pieces)
+        for partition, key, value in ticks:
+            self._out.write(self._changelog, value, key, partition)
+        for shard in shards:
+            key, value = shard.position()
+            self._out.write(self._changelog, value, key, shard.partition)
+
+    def _count(self, seconds: float) -> None:
+        for role, pending in self._masking.pending.items():
+            self.counters.written[role] += len(pending)
+        for role in self._masking.stateful:
+            self.counters.stand(role, [s.work for s in self._all_shards() if s.role == role])
+        self.counters.dead += len(self._masking.dead)
+        self.counters.committed(seconds)
+        self.counters.lag = {p: lag for p, at in self._reached.items() if (lag := self._behind(p, at)) is not None}
+
+    def _behind(self, partition: int, at: int) -> int | None:
+        """How far a position is from the end, as the client saw it last; asks nobody."""
+        _, end = self._consumer.get_watermark_offsets(self._kafka.TopicPartition(self._topic, partition), cached=True)
+        return max(0, end - at) if end >= 0 else None
+
+    def _forget(self) -> None:
+        self._masking.forget()
+        self._positions = {}
+        for shard in self._all_shards():
+            shard.dirty = False
+
+    def _all_shards(self) -> list[Shard]:
+        return [shard for shards in self._shards.values() for shard in shards]
+
+    def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
+        began = time.monotonic()
+        self.counters.restoring = True
+        # waits while a former owner's transaction is still open, so that no record is read twice
+        notes: dict[int, str] = {}
+        for place in committed(consumer, partitions, "asking where the group stands"):
+            if place.offset >= 0:
+                self._reached[place.partition] = place.offset
+                notes[place.partition] = place.metadata or ""
+                self._miss(consumer, place)
+        names = {role: (self._views[role].name, self._masking.disguises[role]) for role in self._masking.stateful}
+        for place in partitions:
+            starts = {role: one.starts.get(place.partition, 0) for role, one in self._views.items()}
+            if place.partition not in self._reached:
+                place.offset = min(starts.values()) or self._kafka.OFFSET_BEGINNING
+            note = notes.get(place.partition, "")
+            self._shards[place.partition], late = self._restorer.restore(place.partition, names, starts, note)
+            for role, out in late.items():
+                self._masking.pending[role] += out
+        attach(consumer, self._protocol, partitions)
+        self.counters.restore_seconds = time.monotonic() - began
+        self.counters.restoring = False
+
+    def _miss(self, consumer: Any, place: Any) -> None:
+        """Say so if the source has forgotten records that nobody read."""
+        low, _ = consumer.get_watermark_offsets(self._kafka.TopicPartition(self._topic, place.partition), TIMEOUT)
+        if low > place.offset:
+            self.counters.lost += low - place.offset
+            gone = f"partition {place.partition}: the source has forgotten {low - place.offset:,} records unread"
+            self._say(f"{gone} (retention); no view will have them")
+
+    def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
+        if not self._lost:
+            self._commit(whole=True)
+        for place in partitions:
+            self._shards.pop(place.partition, None)
+            self._reached.pop(place.partition, None)
+        detach(consumer, self._protocol, partitions)
+
+    def _gone(self, consumer: Any, partitions: list[Any]) -> None:
+        self._lost = True

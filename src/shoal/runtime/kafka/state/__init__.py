@@ -1,0 +1,1 @@
+"""The workers' state on Kafka."""

@@ -1,0 +1,262 @@
+"""The face of series: curves in any form and parameters in; what may be published, and its figures, out.
+
+Nothing here verifies: whoever publishes runs the promise's own check on the released frame first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core.errors import PromiseError, UsageError
+from shoal.core.frames import from_any
+from shoal.measures.series import SeriesLoss, series_loss
+from shoal.series import PATTERNS, SERIES_METHODS
+from shoal.series.diversity import diversify
+from shoal.series.input import Curves, Missing
+from shoal.series.long import Aggregate, from_long
+from shoal.series.method import Progress, SeriesGrouping, SeriesMethod, check_sizes, silent
+from shoal.series.pattern import Encoded, Floats, Pattern
+from shoal.series.perturb import Perturb
+from shoal.series.publish import Published, order_of_publication
+from shoal.series.queries import Released, query_errors
+from shoal.series.wide import from_matrix, from_wide
+
+DEFAULT_METHOD = "kapra"
+QUERIED = 100_000  # records up to which figures hold the errors of queries
+
+
+@dataclass(frozen=True)
+class SeriesRelease:
+    """What may be published (``data``, the form that came in), and beside it what the operator keeps."""
+
+    data: Any
+    published: Published
+    curves: Curves
+    encoded: Encoded
+    grouping: SeriesGrouping
+    records: NDArray[np.int64]  # the curve of every published record
+    method: SeriesMethod
+    pattern: Pattern
+    loss: SeriesLoss
+    withheld: Mapping[str, int]
+    altered: Mapping[str, int]  # sensitive values changed by perturbation, per column
+
+    def frame(self, *, typed: bool = False) -> pl.DataFrame:
+        """The wide release, whatever form ``data`` has: this is what a verifier judges."""
+        return self.published.wide(typed=typed)
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """The input position of every published record."""
+        return self.curves.rows[self.records]
+
+    @property
+    def instants(self) -> list[str]:
+        """The envelope columns of :meth:`frame`."""
+        return [str(i) for i in self.curves.instants]
+
+    def query_errors(self, queries: int = 40, seed: int = 0) -> dict[str, float]:
+        """How wrong answers from this release are; see :func:`shoal.series.queries.query_errors`."""
+        group, word = self.published.group, self.grouping.word[self.records]
+        words, which = np.unique(word, return_inverse=True)
+        shapes = self.pattern.stretch(self.encoded.shapes(words), self.curves.values.shape[1])
+        released = Released(self.published.low[group], self.published.high[group], shapes, which)
+        return query_errors(released, self.curves.values, self.records, queries=queries, seed=seed)
+
+    def figures(self) -> dict[str, float]:
+        """Loss, sizes, counts and errors of queries, for a report."""
+        sizes = np.bincount(self.published.group)
+        cells = self.grouping.cells()
+        counts = np.bincount(cells[cells >= 0])
+        errors = self.query_errors() if len(self.records) <= QUERIED else {}
+        return {
+            **self.loss.figures(),
+            "groups": float(len(sizes)),
+            "smallest_group": float(sizes.min(initial=len(self.published.group))),
+            "subgroups": float(len(counts)),
+            "smallest_subgroup": float(counts.min(initial=len(self.published.group))),
+            "altered": float(sum(self.altered.values())),
+            **{f"query_{name}": error for name, error in errors.items()},
+        }
+
+
+def anonymize_series(
+    data: Any,
+    *,
+    k: int,
+    p: int,
+    id: str | None = None,  # noqa: A002 - the word of the command line
+    sensitive: Sequence[str] | Mapping[str, Any] = (),
+    instants: Sequence[str] | None = None,
+    time: str | None = None,
+    value: str | None = None,
+    every: str | float | None = None,
+    aggregate: Aggregate = "mean",
+    missing: Missing = "error",
+    method: SeriesMethod | str = DEFAULT_METHOD,
+    pattern: Pattern | str = "sax",
+    l: float | None = None,
+    perturb: Perturb | None = None,
+    weights: Sequence[float] | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> SeriesRelease:
+    """Curves made (k,P)-anonymous: k under one envelope, P of them with one pattern.
+
+    A table is wide (a row per ``id``, a column per instant) unless ``time`` and ``value`` name the columns of a long
+    one; a NumPy array or a list of rows is a matrix, with ``sensitive`` as a mapping of names to arrays. ``l``: no
+    sensitive value in more than 1/l of a P-subgroup, by merging or suppressing, or by changing values if ``perturb``
+    is given. ``weights`` per instant weigh the normalized certainty penalty.
+
+    >>> import numpy as np
+    >>> curves = np.add.outer(np.arange(8), [0, 1, 2, 3]); curves[::2] = curves[::2, ::-1]
+    >>> release = anonymize_series(curves, k=4, p=2)
+    >>> release.frame().select("group", "0", "pattern", "level").row(0)
+    (0, '[1, 5]', 'acgi', 9)
+    """
+    curves, back = _read(data, id, sensitive, instants, time, value, every, aggregate, missing)
+    check_sizes(len(curves.values), k, p)
+    chosen = SERIES_METHODS.decode(method, where="method")
+    shape = PATTERNS.decode(pattern, where="pattern")
+    encoded = shape.encode(curves.values)
+    grouping = chosen.group(curves.values, encoded, k, p, seed=seed, progress=progress)
+    withheld = {"missing instants": curves.dropped, "no pattern in common": grouping.suppressed}
+    progress(0.9, "diversity")
+    beside = curves.sensitive
+    altered: dict[str, int] = {}
+    if l is not None and l > 1:
+        grouping, beside, altered = _diverse(curves, encoded, grouping, l, perturb, k, p, seed)
+        withheld["l-diversity"] = grouping.suppressed - withheld["no pattern in common"]
+    low, high = _envelopes(curves.values, grouping)
+    published, records = _publish(curves, encoded, grouping, beside, low, high)
+    found = _loss(curves.values, encoded, shape, grouping, (low, high), weights)
+    counted = {why: count for why, count in withheld.items() if count}
+    return SeriesRelease(
+        back(published), published, curves, encoded, grouping, records, chosen, shape, found, counted, altered
+    )
+
+
+def _read(
+    data: Any,
+    id: str | None,  # noqa: A002
+    sensitive: Sequence[str] | Mapping[str, Any],
+    instants: Sequence[str] | None,
+    time: str | None,
+    value: str | None,
+    every: str | float | None,
+    aggregate: Aggregate,
+    missing: Missing,
+) -> tuple[Curves, Any]:
+    """The curves, and the way back to the form they came in."""
+    for name, word, known in (("missing", missing, get_args(Missing)), ("aggregate", aggregate, get_args(Aggregate))):
+        if word not in known:
+            raise UsageError(f"there is no rule {word!r}", where=name, hint=f"one of: {', '.join(known)}")
+    if isinstance(data, np.ndarray | list | tuple):
+        if not isinstance(sensitive, Mapping):
+            if len(sensitive):
+                raise UsageError(
+                    "the sensitive values of a matrix are given as a mapping", where="sensitive", hint='{"name": array}'
+                )
+            sensitive = {}
+        return from_matrix(data, sensitive=sensitive, missing=missing), Published.arrays
+    if isinstance(sensitive, Mapping):
+        raise UsageError("the sensitive columns of a table are given by name", where="sensitive")
+    names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    frame, _ = from_any(data)
+    kind = type(data).__module__.split(".")[0]
+
+    def like(out: pl.DataFrame) -> Any:
+        # a new index: the one of the input would tell whose row it is
+        return out.to_pandas() if kind == "pandas" else out.to_arrow() if kind == "pyarrow" else out
+
+    if time is None and value is None:
+        if every is not None:
+            raise UsageError("`every` needs a long table", where="every", hint="name its columns by `time` and `value`")
+        return from_wide(frame, id=id, sensitive=names, instants=instants, missing=missing), lambda x: like(x.wide())
+    if time is None or value is None or id is None:
+        raise UsageError(
+            "a long table needs the names of three columns", where="series", hint="give `id`, `time` and `value`"
+        )
+    if instants is not None:
+        raise UsageError("a long table has no instant columns", where="instants", hint="leave out `time` and `value`")
+    curves = from_long(
+        frame, id=id, time=time, value=value, sensitive=names, every=every, aggregate=aggregate, missing=missing
+    )
+    return curves, lambda x: like(x.long(time, value))
+
+
+def _diverse(
+    curves: Curves,
+    encoded: Encoded,
+    grouping: SeriesGrouping,
+    l: float,
+    perturb: Perturb | None,
+    k: int,
+    p: int,
+    seed: int,
+) -> tuple[SeriesGrouping, pl.DataFrame, dict[str, int]]:
+    if not curves.sensitive.columns:
+        raise UsageError("l needs a sensitive column", where="l-diversity", hint="name it by `sensitive`")
+    if perturb is None:
+        codes = [column.rank("dense").fill_null(0).to_numpy().astype(np.int64) for column in curves.sensitive]
+        found = diversify(curves.values, encoded, grouping, codes, l, k, p)
+        if not found.count:
+            raise PromiseError(f"{l:g}-diversity cannot be reached: nothing would be left", where="l-diversity")
+        return found, curves.sensitive, {}
+    cells = grouping.cells()
+    altered: dict[str, int] = {}
+    columns = []
+    for column in curves.sensitive:
+        changed, altered[column.name] = perturb.apply(column, cells, l, seed)
+        columns.append(changed)
+    return grouping, pl.DataFrame(columns), altered
+
+
+def _envelopes(values: Floats, grouping: SeriesGrouping) -> tuple[Floats, Floats]:
+    from shoal.kernels.series.envelopes import hulls
+
+    low, high = hulls(values, values, grouping.group.astype(np.int64), grouping.count)
+    return low, high
+
+
+def _publish(
+    curves: Curves, encoded: Encoded, grouping: SeriesGrouping, beside: pl.DataFrame, low: Floats, high: Floats
+) -> tuple[Published, NDArray[np.int64]]:
+    kept = np.flatnonzero(grouping.group >= 0)
+    words, which = np.unique(grouping.word[kept], return_inverse=True)
+    pattern = pl.Series(encoded.texts(words), dtype=pl.String).gather(which)
+    level = encoded.published_levels(words)[which]
+    around = beside[kept] if beside.columns else beside
+    order = order_of_publication(grouping.group[kept], level, pattern, around)
+    published = Published(
+        curves.instants,
+        low,
+        high,
+        grouping.group[kept][order],
+        pattern.gather(order),
+        level[order],
+        around[order] if around.columns else around,
+        curves.whole,
+    )
+    return published, kept[order]
+
+
+def _loss(
+    values: Floats,
+    encoded: Encoded,
+    pattern: Pattern,
+    grouping: SeriesGrouping,
+    envelopes: tuple[Floats, Floats],
+    weights: Sequence[float] | None,
+) -> SeriesLoss:
+    words, which = np.unique(np.maximum(grouping.word, 0), return_inverse=True)
+    shapes = encoded.shapes(words)
+    full = pattern.stretch(shapes, values.shape[1])
+    weight = None if weights is None else np.asarray(weights, np.float64)
+    return series_loss(values, encoded.features, envelopes, grouping.group, (shapes, full), which, weight)

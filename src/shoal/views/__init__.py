@@ -1,0 +1,1 @@
+"""A role's view, compiled: the one gate that every value passes."""

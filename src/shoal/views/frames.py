@@ -1,0 +1,265 @@
+"""Views on columns: the same masks as polars expressions, the same results as on JSON records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from shoal.core.cells import SUPPRESSED
+from shoal.core.errors import InputError, PolicyError
+from shoal.core.keys import KeyRing
+from shoal.core.schema import Type
+from shoal.core.time import LAST
+from shoal.masks.base import Running, dtype_of, is_number, type_of
+from shoal.masks.pseudonym import PER_SECOND, timestamp
+from shoal.masks.window_mask import RunningWindow
+from shoal.masks.windows import AnyWindow, Assigner
+from shoal.policy.paths import EACH, Node, steps
+from shoal.views.role_view import RoleView
+
+FOREVER = 1 << 62
+
+
+@dataclass(frozen=True)
+class Viewed:
+    """One role's view of a frame.
+
+    ``rows`` says which rows of the frame these are (rows of too small windows are withheld), ``subjects`` whose they
+    are: unmasked, for a method to count people by, never to be published.
+    """
+
+    data: pl.DataFrame
+    rows: pl.Series
+    subjects: pl.Series | None
+    withheld: int
+
+
+class ColumnView:
+    """A role's view, compiled for frames with one schema.
+
+    >>> from shoal.core.schema import Column, Schema
+    >>> schema = Schema({"pid": Column("subject"), "name": Column("identifier"), "diag": Column("sensitive")})
+    >>> frame = pl.DataFrame({"pid": [7], "name": ["F. Ott"], "diag": ["E10"], "iban": ["DE02"]})
+    >>> ColumnView(RoleView.resolve("ward", schema, ["diag"]), frame.schema).apply(frame).data.rows(named=True)
+    [{'pid': '*', 'name': '*', 'diag': 'E10'}]
+    """
+
+    def __init__(self, view: RoleView, frame: pl.Schema, keys: KeyRing | None = None) -> None:
+        self.view = view
+        self._dtypes = {c: _dtype_at(frame, c) for c in view.schema.columns}
+        self._need(frame)
+        types: dict[str, Type | None] = {
+            c: view.schema[c].type or (type_of(d) if d is not None else None) for c, d in self._dtypes.items()
+        }
+        self._types = types
+        self._is_flat = all(c in frame or d is None for c, d in self._dtypes.items())
+        self._flat = {c for c in view.schema.columns if c in frame}
+        self._masks = view.start(keys or KeyRing(), types)
+
+    def expressions(self) -> list[pl.Expr]:
+        """The view as expressions, one per top-level column; window masks come after them."""
+        out: list[pl.Expr] = []
+        for name, node in self._top().items():
+            out.append(self._place(node, pl.col(name)).alias(name))
+        return out
+
+    def apply(self, frame: pl.DataFrame, window: int | None = None) -> Viewed:
+        """The view of a frame; if the frame is one window of a stream, ``window`` is its number."""
+        try:
+            # beside the frame first: a select of constants alone would forget how many rows there are
+            data = frame.lazy().with_columns(self._cast()).with_columns(self.expressions()).collect()
+            data = data.select(list(self._top()))
+        except pl.exceptions.PolarsError as error:
+            # the engine quotes values in its errors: say what, not which
+            raise InputError(
+                f"a column does not hold what it is declared to ({type(error).__name__})",
+                where=f"views.{self.view.role}",
+                hint="compare `type` in the policy with the data",
+            ) from None
+        rows = pl.int_range(frame.height, eager=True, dtype=pl.Int64).alias("row")
+        subject = self.view.schema.subject
+        people = frame.select(self._source(subject))[subject] if subject and self._has(subject) else None
+        self._settle()
+        if not self.view.windows:
+            return Viewed(data, rows, people.cast(pl.String) if people is not None else None, 0)
+        kept, data = self._windows(frame, data, people, window)
+        subjects = people[kept].cast(pl.String) if people is not None else None
+        return Viewed(data[kept], rows[kept], subjects, frame.height - len(kept))
+
+    def _need(self, frame: pl.Schema) -> None:
+        seen = {*self.view.shown, *self.view.masks}
+        lacking = [c for c in self.view.schema.columns if self._dtypes[c] is None and c in seen]
+        if lacking:
+            raise PolicyError(
+                f"the data lacks columns of the view: {', '.join(lacking)}",
+                where=f"views.{self.view.role}",
+                hint=f"it has: {', '.join(frame)}",
+            )
+
+    def _has(self, column: str) -> bool:
+        return self._dtypes[column] is not None
+
+    def _top(self) -> dict[str, Node]:
+        """The columns of the frame the view publishes; in a flat frame a column may really be called ``a.b``."""
+        if self._is_flat:
+            hides = self.view.hides if self.view.hidden == "drop" else ()
+            return {c: Node(leaf=c) for c in self.view.schema.columns if c not in hides}
+        return self.view.node().fields
+
+    def _cast(self) -> list[pl.Expr]:
+        """Flat declared columns in their declared types."""
+        out: list[pl.Expr] = []
+        for column in self.view.schema.columns:
+            kind, dtype = self.view.schema[column].type, self._dtypes[column]
+            if column not in self._flat or dtype is None:
+                continue
+            if kind is None or type_of(dtype) == kind:
+                out.append(pl.col(column))
+            elif kind in ("date", "datetime") and dtype == pl.String:
+                text = pl.col(column).str
+                out.append(text.to_date() if kind == "date" else text.to_datetime(time_unit="us"))
+            else:
+                out.append(pl.col(column).cast(dtype_of(kind)))
+        return out
+
+    def _source(self, column: str) -> pl.Expr:
+        if column in self._flat:
+            return pl.col(column)
+        first, *rest = steps(column)
+        at = pl.col(first)
+        for step in rest:
+            at = at.struct.field(step)
+        return at.alias(column)
+
+    def _place(self, node: Node, at: pl.Expr) -> pl.Expr:
+        if self.view.is_hidden(node):
+            return pl.lit(None if self.view.hidden == "null" else SUPPRESSED, dtype=pl.String())
+        if node.leaf is not None:
+            return self._leaf(node.leaf, at)
+        if node.element is not None:
+            return self._list(node, at)
+        fields = [self._place(below, at.struct.field(name)).alias(name) for name, below in node.fields.items()]
+        return pl.when(at.is_not_null()).then(pl.struct(fields))
+
+    def _leaf(self, column: str, at: pl.Expr) -> pl.Expr:
+        mask = self._masks.get(column)
+        if mask is None or isinstance(mask, RunningWindow):
+            return at
+        return mask.expression(at, *(self._source(name) for name in mask.by))
+
+    def _list(self, node: Node, at: pl.Expr) -> pl.Expr:
+        """Inside lists expressions cannot see other columns, so items are masked one by one."""
+        by = list(dict.fromkeys(b for c in node.leaves() if c in self._masks for b in self._masks[c].by))
+        convert = self._convert(node, by)
+        dtype = self._made(node)
+
+        def apply(columns: Sequence[pl.Series]) -> pl.Series:
+            rows = zip(*(c.to_list() for c in columns), strict=True)
+            return pl.Series(columns[0].name, [convert(row[0], row[1:]) for row in rows], dtype=dtype)
+
+        return pl.map_batches([at, *(self._source(b) for b in by)], apply, return_dtype=dtype)
+
+    def _convert(self, node: Node, by: list[str]) -> Callable[[Any, tuple[Any, ...]], Any]:
+        if self.view.is_hidden(node):
+            hidden = None if self.view.hidden == "null" else SUPPRESSED
+            return lambda value, others: hidden
+        if node.leaf is not None:
+            mask = self._masks.get(node.leaf)
+            return _masked(mask, [by.index(b) for b in mask.by]) if mask else lambda value, others: value
+        if node.element is not None:
+            inner = self._convert(node.element, by)
+            return lambda value, others: None if value is None else [inner(v, others) for v in value]
+        parts = {name: self._convert(below, by) for name, below in node.fields.items()}
+        return lambda value, others: (
+            None if value is None else {name: part(value.get(name), others) for name, part in parts.items()}
+        )
+
+    def _made(self, node: Node) -> pl.DataType:
+        if self.view.is_hidden(node):
+            return pl.String()
+        if node.leaf is not None:
+            mask, dtype = self._masks.get(node.leaf), self._dtypes[node.leaf]
+            return dtype_of(mask.type) if mask else dtype or pl.String()
+        if node.element is not None:
+            return pl.List(self._made(node.element))
+        return pl.Struct({name: self._made(below) for name, below in node.fields.items()})
+
+    def _windows(
+        self, frame: pl.DataFrame, data: pl.DataFrame, people: pl.Series | None, window: int | None
+    ) -> tuple[pl.Series, pl.DataFrame]:
+        keep = pl.Series("row", [True] * frame.height, dtype=pl.Boolean)
+        for column, spec in self.view.windows.items():
+            running = self._masks[column]
+            assert isinstance(running, RunningWindow)
+            values = data[column]
+            made = pl.Series(column, [None] * len(values), dtype=dtype_of(running.type))
+            if running.type is None or running.type == type_of(values.dtype):
+                made = made.cast(values.dtype)
+            cut = self._cut(frame, None if window is not None else spec.window)
+            for number, (rows, context) in enumerate(cut, window or 0):
+                out = running.apply(values[context], people[context] if people is not None else None, number)
+                if out is None:
+                    keep = keep.scatter(rows, False)
+                else:
+                    place = {row: at for at, row in enumerate(context)}
+                    made = made.scatter(rows, out[[place[row] for row in rows]])
+            data = data.with_columns(made.alias(column))
+        return keep.arg_true(), data
+
+    def _cut(self, frame: pl.DataFrame, window: AnyWindow | None) -> list[tuple[list[int], list[int]]]:
+        if window is None:
+            return [(list(range(frame.height)), list(range(frame.height)))] if frame.height else []
+        assigner: Assigner[int] = Assigner(window, late=FOREVER)
+        for row, time in enumerate(self.times(frame)):
+            assigner.push(time, row)
+        return [([e.item for e in w.events], [e.item for e in w.context]) for w in assigner.flush()]
+
+    def times(self, frame: pl.DataFrame) -> list[int]:
+        """Event time in microseconds; without a time column, the number of the row."""
+        name = next(iter(self.view.schema.of("time")), None)
+        if name is None:
+            return list(range(frame.height))
+        unit = self.view.schema[name].unit
+        return [moment(v, unit) for v in frame.select(self._source(name))[name].to_list()]
+
+    def _settle(self) -> None:
+        for mask in self._masks.values():
+            mask.settle()
+
+
+def moment(value: Any, unit: str) -> int:
+    """Event time in microseconds; what is no time, or beyond the year 9999, comes first of all."""
+    if is_number(value):
+        if abs(value) > LAST * 1000:  # in any unit; more might not fit into a number of microseconds
+            return -FOREVER
+        exact = int(value * (1_000_000 // PER_SECOND[unit])) if unit != "ns" else int(value) // 1000
+        return exact if abs(exact) <= LAST else -FOREVER
+    at = timestamp(value, unit)
+    return -FOREVER if at is None else at * 1_000_000 + getattr(value, "microsecond", 0)
+
+
+def _masked(mask: Running, places: list[int]) -> Callable[[Any, tuple[Any, ...]], Any]:
+    return lambda value, others: (
+        None if value is None and not mask.nulls else mask.one(value, *(others[p] for p in places))
+    )
+
+
+def _dtype_at(frame: pl.Schema, column: str) -> pl.DataType | None:
+    """The type of a column's values, nested ones too; nothing if the frame lacks it."""
+    if column in frame:
+        return frame[column]
+    at: Any = None
+    for number, step in enumerate(steps(column)):
+        if number == 0:
+            at = frame.get(step)
+        elif step == EACH:
+            at = at.inner if isinstance(at, pl.List) else None
+        else:
+            fields = {f.name: f.dtype for f in at.fields} if isinstance(at, pl.Struct) else {}
+            at = fields.get(step)
+        if at is None:
+            return None
+    return at  # type: ignore[no-any-return]

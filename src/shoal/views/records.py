@@ -1,0 +1,85 @@
+"""Views on JSON records: bytes in, bytes out. One compiled function for all roles; the record is parsed once.
+
+What a role sees in clear is never decoded: its bytes go through as they came. What nobody sees is skipped. The rest
+is decoded to its declared type, and a record that does not fit is refused as a whole (and withheld by the runner).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from shoal.core.errors import InputError, UsageError
+from shoal.core.keys import KeyRing
+from shoal.views.record_writer import RecordWriter
+from shoal.views.role_view import RoleView
+
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+@dataclass
+class Batch:
+    """The views of a batch: per role the masked records, and which records were refused, and why."""
+
+    views: list[list[bytes]]
+    refused: list[tuple[int, str]] = field(default_factory=list)
+
+
+class RecordViews:
+    """All roles' views of a JSON record.
+
+    >>> from shoal.core.schema import Column, Schema
+    >>> schema = Schema({"pid": Column("subject"), "name": Column("identifier"), "diag": Column("sensitive")})
+    >>> views = RecordViews([RoleView.resolve("ward", schema, ["diag"])])
+    >>> views(b'{"pid": 7, "name": "F. Ott", "diag": "E10", "iban": "DE02"}')
+    (b'{"pid":"*","name":"*","diag":"E10"}',)
+    """
+
+    def __init__(self, views: Sequence[RoleView], keys: KeyRing | None = None) -> None:
+        if not views:
+            raise UsageError("there is no view")
+        for view in views:
+            if view.windows:
+                raise UsageError(
+                    "this view masks windows of records, not single ones",
+                    where=f"views.{view.role}",
+                    hint="run it as a stream (shoal.views.windows) or on a file",
+                )
+        self.roles = [view.role for view in views]
+        self._masks = [view.start(keys or KeyRing()) for view in views]
+        self._call = RecordWriter(views, self._masks).function()
+
+    def __call__(self, record: bytes) -> tuple[bytes, ...]:
+        """Each role's record. ``InputError`` names the place and what was expected, never a value."""
+        try:
+            out = self._call(record)
+        except UNREADABLE as error:
+            raise InputError(_reason(error), where="record") from None
+        self.settle()
+        return out
+
+    def many(self, records: Iterable[bytes]) -> Batch:
+        """Each role's records, in order; records that do not fit are refused and the others go on."""
+        call, refused = self._call, []
+        done: list[tuple[bytes, ...]] = []
+        for at, record in enumerate(records):
+            try:
+                done.append(call(record))
+            except UNREADABLE as error:
+                refused.append((at, _reason(error)))
+        self.settle()
+        return Batch([list(v) for v in zip(*done, strict=True)] or [[] for _ in self.roles], refused)
+
+    def settle(self) -> None:
+        """Make durable what the masks stored, before anyone reads their tokens."""
+        for masks in self._masks:
+            for mask in masks.values():
+                mask.settle()
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, msgspec.MsgspecError):
+        return str(error)
+    return "the text is not UTF-8" if isinstance(error, UnicodeDecodeError) else "nested too deeply"

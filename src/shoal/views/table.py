@@ -1,0 +1,68 @@
+"""A view with promises on a table: masks first, then a method, which counts people by the unmasked subject."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+import polars as pl
+
+from shoal.core.cells import SUPPRESSED
+from shoal.core.errors import PolicyError
+from shoal.core.hierarchy.suppress import Suppress
+from shoal.core.keys import KeyRing
+from shoal.core.schema import Column, Schema
+from shoal.policy.document import Policy
+from shoal.views.frames import ColumnView
+from shoal.views.role_view import RoleView
+
+BESIDE = "\x00subject"  # no file can have a column of this name
+
+
+@dataclass(frozen=True)
+class TableView:
+    """What a method gets: masked columns, the true subject beside them, and the schema that says so."""
+
+    frame: pl.DataFrame
+    schema: Schema
+    view: RoleView
+    rows: pl.Series
+
+    def finish(self, released: pl.DataFrame) -> pl.DataFrame:
+        """The released frame with the hidden columns in their places."""
+        if self.view.hidden == "drop":
+            return released
+        value = SUPPRESSED if self.view.hidden == "star" else None
+        hidden = [pl.lit(value, dtype=pl.String).alias(c) for c in self.view.hides if c not in released.columns]
+        return released.with_columns(hidden).select([c for c in self.view.schema.columns if c != BESIDE])
+
+
+def table_view(policy: Policy, role: str, frame: pl.DataFrame, keys: KeyRing | None = None) -> TableView:
+    """The masked table of a role, ready for a method."""
+    view = RoleView.of(policy, role)
+    keys = KeyRing.load() if keys is None else keys
+    if any("." in c or "[" in c for c in [*view.shown, *view.masks] if c not in frame.columns):
+        raise PolicyError("a view with promises needs flat columns", where=f"views.{role}")
+    viewed = ColumnView(view, frame.schema, keys).apply(frame)
+    data = viewed.data.drop(view.hides, strict=False)
+    columns = {c: _column(view, c) for c in data.columns}
+    if viewed.subjects is not None:
+        data = data.with_columns(viewed.subjects.alias(BESIDE))
+        columns[BESIDE] = Column("subject")
+    return TableView(data, Schema(columns), view, viewed.rows)
+
+
+def _column(view: RoleView, name: str) -> Column:
+    declared = view.schema[name]
+    if declared.role in ("subject", "identifier"):
+        if name in view.shown:
+            raise PolicyError(
+                f"the column {name!r} names people and is shown in clear in a view with promises",
+                where=f"views.{view.role}.show",
+                hint="mask it, or do not show it",
+            )
+        return Column("plain")
+    if name in view.masks and declared.role == "quasi":
+        # what a mask made of a value is no longer a leaf of its hierarchy
+        return msgspec.structs.replace(declared, hierarchy=Suppress(), type=None)
+    return declared
