@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import pwd
 import shutil
 import subprocess
 import sys
@@ -122,6 +124,33 @@ def test_a_person_is_forgotten_from_the_command_line(shoal, tmp_path):
     words = ("reveal", "policy.yaml", "--role", "billing", "--column", "ins_no", "--keys", "k.json")
     assert shoal(*words, stdin=tokens[0]).returncode == 2
     assert shoal(*words, stdin=tokens[1]).stdout.strip() == "Y41271"
+
+
+def test_a_list_of_people_from_windows_is_forgotten_and_unknown_people_are_told(shoal, tmp_path):
+    policy = (tmp_path / "policy.yaml").read_text()
+    vaulted = policy.replace("key: billing}", "key: billing, form: vault, vault: v.db}")
+    (tmp_path / "policy.yaml").write_text(vaulted)
+    shoal("keys", "new", "billing", "--ring", "k.json")
+    shoal("view", "policy.yaml", "--role", "billing", "patients.csv", "--keys", "k.json")
+    words = ("keys", "forget-person", "billing", "--vault", "v.db", "--ring", "k.json")
+    done = shoal(*words, stdin="\ufeff1\r\n2\r\n\r\n")
+    assert "2 people, 4 rows deleted" in done.stderr
+    assert done.returncode == 0
+    again = shoal(*words, stdin="1\n3\n")
+    assert "2 people, 2 rows deleted" in again.stderr
+    assert "1 of 2 people are not in the vault" in again.stderr
+    assert again.returncode == 3
+    assert shoal(*words, stdin="\n").returncode == 3  # nobody named: nobody forgotten
+
+
+def test_the_audit_names_the_account_not_what_the_environment_claims(shoal):
+    shoal("keys", "new", "billing", "--ring", "a.json")
+    made = shoal("view", "policy.yaml", "--role", "billing", "patients.csv", "--keys", "a.json").stdout
+    words = ("reveal", "policy.yaml", "--role", "billing", "--column", "ins_no", "--keys", "a.json")
+    claims = dict.fromkeys(("LOGNAME", "USER", "LNAME", "USERNAME"), "somebody-else")
+    done = shoal(*words, stdin=made.splitlines()[1].split(",")[6], **claims)
+    audit = json.loads(done.stderr.partition("audit: ")[2])
+    assert audit["user"] == pwd.getpwuid(os.getuid()).pw_name
 
 
 def test_explain_is_a_table_of_columns_by_roles(shoal):

@@ -17,8 +17,8 @@ from shoal.core.schema import Schema
 from shoal.policy.load import parse
 from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.output import Disguise, Record
-from shoal.runtime.kafka.state.changelog import Found, Seal, Snapshot, key_of, pieces_of
 from shoal.runtime.kafka.state import changelog as state
+from shoal.runtime.kafka.state.changelog import Found, Seal, Snapshot, key_of, pieces_of
 from shoal.views.records import RecordViews
 from shoal.views.role_view import RoleView
 

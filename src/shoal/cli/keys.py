@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from shoal.cli.terminal import answer, say
-from shoal.core.errors import UsageError
+from shoal.core.errors import InputError, UsageError
 
 Action = Literal["new", "rotate", "list", "forget", "forget-person"]
 
@@ -90,10 +90,16 @@ def _forget(held: object, name: str, vault: str | None) -> None:
     assert isinstance(held, KeyRing)
     if vault is None or not Path(vault).exists():
         raise UsageError("which vault?", where="keys forget-person", hint="--vault PATH of an existing vault")
-    opened, gone, people = Vault(Path(vault)), 0, 0
-    for line in sys.stdin:
-        if line.strip():
-            people += 1
-            gone += opened.forget(Pseudonym(key=name).person(Context(keys=held), line.rstrip("\n")))
+    opened, mask, context = Vault(Path(vault)), Pseudonym(key=name), Context(keys=held)
+    # a file from Windows ends its lines by CR LF and may begin with a mark: neither is part of a person's name
+    subjects = (line.lstrip("\ufeff").rstrip("\r\n") for line in sys.stdin)
+    deleted = [opened.forget(mask.person(context, subject)) for subject in subjects if subject.strip()]
     opened.close()
-    say(f"{people:,} people, {gone:,} rows deleted")
+    say(f"{len(deleted):,} people, {sum(deleted):,} rows deleted")
+    unknown = deleted.count(0)
+    if unknown or not deleted:
+        raise InputError(
+            f"{unknown:,} of {len(deleted):,} people are not in the vault: nothing of them was deleted",
+            where="standard input",
+            hint="one subject per line, exactly as in the data; is this the key and the vault they were masked with?",
+        )

@@ -55,19 +55,17 @@ def reveal(policy: str, *, role: str, column: str, keys: str | None = None, audi
 
 def _audit(path: str | None, role: str, column: str, count: int, what: str) -> None:
     import datetime
-    import getpass
     from pathlib import Path
 
     import msgspec
 
+    from shoal.core.account import account
     from shoal.core.errors import OutputError
 
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = "unknown"
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    line = msgspec.json.encode({"at": now, "user": user, "what": what, "role": role, "column": column, "tokens": count})
+    line = msgspec.json.encode(
+        {"at": now, "user": account(), "what": what, "role": role, "column": column, "tokens": count}
+    )
     if path is None:
         say(f"audit: {line.decode()}")
         return

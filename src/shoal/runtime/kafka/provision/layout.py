@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import msgspec
-
 from shoal.connect.kafka import Source, internal
 from shoal.core.errors import PolicyError
-from shoal.core.schema import Column
 from shoal.core.time import duration
 from shoal.policy.document import Policy, View
-from shoal.runtime.kafka.provision.served import said
-from shoal.views.role_view import RoleView
 
 # state is written over and over: small segments, so that what is old goes soon
 COMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(64 << 20), "segment.ms": "3600000"}
@@ -155,72 +149,3 @@ def worker_rights(user: str, source: str, group: str, views: tuple[str, ...], in
 def milliseconds(text: Any, where: str) -> int:
     """``7d``, ``1h30m`` or a number of milliseconds."""
     return text if isinstance(text, int) else duration(text, where=where) // 1000
-
-
-def seen_by_role(policy: Policy) -> dict[str, Any]:
-    """What each role may see, column by column, in a form two versions of a policy can be compared by."""
-    out = {}
-    for role, view in sorted(policy.views.items()):
-        resolved = RoleView.of(policy, role)
-        # a mask or a method sees a column by what is declared of it; in clear it goes through as it came
-        works = bool(view.masks or view.promises)
-        out[role] = {
-            "show": sorted({*resolved.shown, *resolved.masks}),
-            "masks": {c: said(m, resolved.folder) for c, m in sorted(resolved.masks.items())},
-            "columns": {n: _brief(c) for n, c in policy.schema.columns.items()} if works else {},
-            "promises": [msgspec.to_builtins(p) for p in view.promises],
-            "method": None if view.method is None else msgspec.to_builtins(view.method),
-            "key": view.service.get("key", "drop"),
-            "users": sorted(view.users),
-        }
-    return out
-
-
-def fingerprint(policy: Policy) -> str:
-    """A short name of what a policy says."""
-    return hashlib.sha256(msgspec.json.encode(seen_by_role(policy), order="sorted")).hexdigest()[:16]
-
-
-def widened(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """In which ways roles would see more than before; anything that cannot be compared counts as more."""
-    out = []
-    for role, now in after.items():
-        then = before.get(role)
-        if then is None:
-            out.append(f"the view {role!r} is new")
-            continue
-        more = sorted(set(now["show"]) - set(then["show"]))
-        if more:
-            out.append(f"{role} would see {', '.join(more)}")
-        unmasked = sorted(c for c in then["masks"] if c in now["show"] and now["masks"].get(c) != then["masks"][c])
-        if unmasked:
-            out.append(f"{role}: other masks on {', '.join(unmasked)}")
-        otherwise = _declared_otherwise(then.get("columns"), now)
-        if otherwise:
-            out.append(f"{role}: declared otherwise: {', '.join(otherwise)}")
-        if now["method"] != then["method"] and now["promises"]:
-            out.append(f"{role}: another method, or other parameters of it")
-        if now["key"] not in (then.get("key"), "drop"):
-            out.append(f"{role}: other keys of records")
-        if [p for p in then["promises"] if p not in now["promises"]]:
-            out.append(f"{role}: a promise is dropped or changed")
-        joined = sorted(set(now["users"]) - set(then["users"]))
-        if joined:
-            out.append(f"{role}: {len(joined)} more users")
-    return out
-
-
-def _declared_otherwise(then: Mapping[str, Any] | None, now: Mapping[str, Any]) -> list[str]:
-    """Columns whose declaration changed under a mask or a method; one that is gone, and not seen, is no matter."""
-    if then is None:  # applied by an older version
-        return ["columns"]
-    if not now["columns"]:
-        return []
-    gone = {n for n, c in then.items() if n not in now["columns"] and (n in now["show"] or c.startswith("subject "))}
-    changed = {n for n, c in then.items() if n in now["columns"] and now["columns"][n] != c}
-    return sorted(gone | changed)
-
-
-def _brief(column: Column) -> str:
-    """A column's role and a digest of all that is declared of it: a tree may be large, and an audit entry must not."""
-    return f"{column.role} {hashlib.sha256(msgspec.json.encode(said(column), order='sorted')).hexdigest()[:16]}"

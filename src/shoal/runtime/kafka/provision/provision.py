@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,15 +13,17 @@ from typing import Any
 import msgspec
 
 from shoal.connect.kafka import Source, internal
+from shoal.core.account import account
 from shoal.core.errors import PolicyError, PromiseError, UsageError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.provision.backfill import Log, Rest, backfill, started
 from shoal.runtime.kafka.provision.cluster import Cluster
-from shoal.runtime.kafka.provision.layout import Layout, fingerprint, layout, seen_by_role, widened
+from shoal.runtime.kafka.provision.layout import Layout, layout
 from shoal.runtime.kafka.provision.refusals import at_home_nowhere, check, is_ours, paths_of, refuse_closeness
 from shoal.runtime.kafka.provision.served import Audit, Served, former_topics, served_next
+from shoal.runtime.kafka.provision.widening import fingerprint, seen_by_role, widened
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -263,7 +264,7 @@ class Provisioner:
         Audit(self.properties, self.source.topic).write(
             {
                 "at": int(time.time()),
-                "by": self.properties.get("sasl.username") or getpass.getuser(),
+                "by": self.properties.get("sasl.username") or account(),
                 "dataset": self.policy.dataset,
                 "policy": fingerprint(self.policy),
                 "views": seen_by_role(self.policy),
