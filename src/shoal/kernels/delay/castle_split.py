@@ -21,9 +21,9 @@ def pick(salt, number, count):
 def split(tuples, prints, rules, work, rows, count, salt, label):
     """Labels of the parts of ``rows[:count]``; how many parts. A cluster of fewer than 2k people stays whole.
 
-    As in the paper: a tuple chosen at random and its k - 1 nearest, one per person, make a part; with promises about
-    sensitive values, each value gives its share of the k (bucketize). What is left goes to the nearest part. If a
-    part breaks a promise the cluster is not split. O(count² / k x columns).
+    A tuple chosen at random and its k - 1 nearest, one per person, make a part; if those break a promise about
+    sensitive values, each value gives its share of the k (bucketize, in the paper always). What is left goes to the
+    nearest part. If a part breaks a promise the cluster is not split. O(count² / k x columns).
     """
     for z in range(count):
         label[z] = 0
@@ -134,10 +134,15 @@ def _left(rules, rows, count, label, part, work):
 
 @kernel
 def _part(tuples, rules, work, rows, count, seed, near, label, number, part):
-    """The k nearest people around a seed, each value at most its share; whether they keep every promise."""
-    tree, weight, scaled, path, cost = tuples.tree, tuples.weight, tuples.scaled, tuples.node, tuples.cost
+    """The k nearest people around a seed; if they break a promise, each value at most its share. Whether all hold.
+
+    The paper gives every value its share at once. That costs loss where the nearest people are diverse anyway.
+    """
+    taken = np.empty(rules.k, np.int64)
     quota = np.full(work.count.shape[0], count, np.int64)
-    if rules.kind.shape[0] > 0:
+    found = _nearest_people(tuples, rules, rows, count, seed, near, label, part, taken, quota)
+    fine = found and holds(rules, part, ZERO, rules.k, work)
+    if found and not fine and rules.kind.shape[0] > 0:
         quota[:] = 0
         free = 0
         for z in range(count):
@@ -146,13 +151,24 @@ def _part(tuples, rules, work, rows, count, seed, near, label, number, part):
                 free += 1
         for v in range(quota.shape[0]):
             quota[v] = -((-rules.k * quota[v]) // max(1, free))
+        found = _nearest_people(tuples, rules, rows, count, seed, near, label, part, taken, quota)
+        fine = found and holds(rules, part, ZERO, rules.k, work)
+    if fine:
+        for y in range(rules.k):
+            label[taken[y]] = number
+    return fine
+
+
+@kernel
+def _nearest_people(tuples, rules, rows, count, seed, near, label, part, taken, quota):
+    """The k nearest people around a seed, of each value of the first promise at most ``quota``; whether there are k."""
+    tree, weight, scaled, path, cost = tuples.tree, tuples.weight, tuples.scaled, tuples.node, tuples.cost
     for z in range(count):
         near[z] = np.inf
         if label[z] < 0:
             near[z] = pair_cost(tree, weight, scaled, path, cost, rows[seed], rows[z])
     near[seed] = -1.0
     size = ZERO
-    taken = np.empty(rules.k, np.int64)
     while size < rules.k:
         best = -1
         least = np.inf
@@ -161,27 +177,21 @@ def _part(tuples, rules, work, rows, count, seed, near, label, number, part):
                 least = near[z]
                 best = z
         if best < 0:
-            break
+            return False
         near[best] = np.inf
-        if rules.kind.shape[0] > 0:
-            value = rules.value[0, rows[best]]
-            if quota[value] <= 0:
-                continue
+        value = rules.value[0, rows[best]] if rules.kind.shape[0] > 0 else 0
+        if quota[value] <= 0:
+            continue
         known = False
         for y in range(size):
             if rules.people > 0 and rules.person[part[y]] == rules.person[rows[best]]:
                 known = True
         if known:
             continue
-        if rules.kind.shape[0] > 0:
-            quota[rules.value[0, rows[best]]] -= 1
+        quota[value] -= 1
         part[size] = rows[best]
         taken[size] = best
         size += 1
-    if size < rules.k or not holds(rules, part, ZERO, size, work):
-        return False
-    for y in range(size):
-        label[taken[y]] = number
     return True
 
 

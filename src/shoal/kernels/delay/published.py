@@ -13,7 +13,7 @@ import numpy as np
 
 from shoal.kernels.compile import bare, kernel
 from shoal.kernels.delay.stream_boxes import HULL, MISSING, box_of, covers
-from shoal.kernels.shared.promises import DISTINCT, holds, judge_counts, people_in
+from shoal.kernels.shared.promises import DISTINCT, holds, is_void, judge_counts, people_in
 
 CELLS = 64
 HELD, WITHHELD = -1, -2
@@ -126,7 +126,8 @@ def release_again(tuples, prints, rules, work, published, horizon, released, row
         released.cause[row] = released.count[2]
         _use(published.person, published.stamp, published.last, slot, prints[row], horizon.now)
         if rules.kind.shape[0] > 0:
-            _use_values(rules, published, slot, row, prints[row])
+            _note_values(rules, published, slot, row, prints[row])
+            _count_values(rules, published, slot, row)
         _rank(published.stamp, published.kth, rules.k, slot)
         done += 1
     return done
@@ -155,6 +156,8 @@ def _crowd(person, stamp, slot, since):
 def _diverse(rules, work, published, since, slot, row):
     """Whether the crowd of a box, this tuple included, keeps the promises about sensitive values."""
     for s in range(rules.kind.shape[0]):
+        if is_void(rules, s):
+            continue
         size = rules.size[s]
         value = rules.value[s, row]
         total = 0.0
@@ -194,12 +197,29 @@ def _use(person, stamp, last, slot, who, now):
 
 
 @bare
-def _use_values(rules, published, slot, row, who):
+def _has_room(person, slot, who):
+    """Whether someone who is not remembered with a box can be without anyone giving way. O(K)."""
+    for e in range(person.shape[1]):
+        if person[slot, e] == who:
+            return False
+        if person[slot, e] == 0:
+            return True
+    return False
+
+
+@bare
+def _note_values(rules, published, slot, row, who):
+    """Note the sensitive values of someone who is remembered with a box."""
     for e in range(published.person.shape[1]):
         if published.person[slot, e] == who:
             for s in range(rules.kind.shape[0]):
                 published.value[slot, e, s] = rules.value[s, row]
             break
+
+
+@bare
+def _count_values(rules, published, slot, row):
+    """Count the sensitive values of a tuple that got a box."""
     if published.tally.shape[0] > 1:
         for s in range(rules.kind.shape[0]):
             if rules.value[s, row] < published.tally.shape[2]:
@@ -246,13 +266,18 @@ def _keep(tuples, prints, rules, published, horizon, released, b, members, count
         for s in range(published.tally.shape[1]):
             for v in range(published.tally.shape[2]):
                 published.tally[slot, s, v] = 0
-    # new values last, so that the people remembered are as diverse as the group
+    # who brings a new value first, then anyone while there is room: all got it at the same time, so who is remembered
+    # changes nothing for k, and for the other promises the people remembered are as diverse as the group
     for turn in range(2):
         for m in range(count):
             row = members[m]
-            if (turn == 1) == (rules.kind.shape[0] == 0 or _is_new(rules, published, slot, row)):
+            known = turn == 1 or (rules.kind.shape[0] > 0 and _is_new(rules, published, slot, row))
+            if known and _has_room(published.person, slot, prints[row]):
                 _use(published.person, published.stamp, published.last, slot, prints[row], horizon.now)
-                _use_values(rules, published, slot, row, prints[row])
+                _note_values(rules, published, slot, row, prints[row])
+    for m in range(count):
+        _count_values(rules, published, slot, members[m])
+    published.last[slot] = horizon.now
     _rank(published.stamp, published.kth, rules.k, slot)
     published.alive[slot] = True
     published.named[slot] = b

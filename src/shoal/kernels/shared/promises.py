@@ -107,6 +107,14 @@ def count_values(rules, s, rows, start, stop, work):
 
 
 @kernel
+def is_void(rules, s):
+    """Whether every group keeps promise s: l of at most 1 (not recursive), t of at least 1."""
+    if rules.kind[s] >= T_EQUAL:
+        return rules.bound[s] >= 1.0
+    return rules.kind[s] != RECURSIVE and rules.bound[s] <= 1.0
+
+
+@kernel
 def judge_counts(rules, s, count, total, people):
     """Whether a group with these counts per value keeps promise s; ``total`` is their sum."""
     kind = rules.kind[s]
