@@ -143,3 +143,15 @@ def test_bad_curves_are_told_and_nothing_is_written(shoal, sales, case):
     assert "hint:" in done.stderr
     assert "Traceback" not in done.stderr
     assert sorted(sales.iterdir()) == before
+
+
+def test_a_long_release_is_verified_as_it_was_written(shoal, sales):
+    rng = np.random.default_rng(2)
+    rows = [(f"P{i}", h, float(rng.integers(0, 9)), i % 4) for i in range(40) for h in range(6)]
+    pl.DataFrame(rows, schema=["who", "hour", "watts", "kind"], orient="row").write_csv(sales / "long.csv")
+    words = ("--series", "--id", "who", "--time", "hour", "--value", "watts", "--sensitive", "kind")
+    done = shoal("anonymize", "long.csv", *words, "--k", "8", "--p", "3", "-o", "out.csv")
+    assert done.returncode == 0, done.stderr
+    fine = shoal("verify", "out.csv", "--k", "8", "--p", "3", "--sensitive", "kind")
+    assert fine.returncode == 0, fine.stdout + fine.stderr
+    assert shoal("verify", "out.csv", "--k", "30", "--p", "3", "--sensitive", "kind").returncode == 1

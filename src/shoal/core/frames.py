@@ -17,8 +17,9 @@ Back = Callable[[pl.DataFrame, NDArray[np.int64], Sequence[str]], Any]
 
 def require(frame: pl.DataFrame, names: Iterable[str], where: str) -> None:
     """Every named column is there. The hint lists no columns: without a header line they would be a person's values."""
+    known = set(frame.columns)  # asked once: each look at the columns of a frame lists them all
     for name in names:
-        if name not in frame.columns:
+        if name not in known:
             close = get_close_matches(name, frame.columns, 1)
             hint = f"did you mean {close[0]!r}?" if close else "does the file have a header line with the names?"
             raise UsageError(f"there is no column {name!r} among {frame.width}", where=where, hint=hint)

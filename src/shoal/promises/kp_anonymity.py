@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.frames import require
 from shoal.core.groups import Finding, Groups
 from shoal.promises.base import Promise
 
-GROUP, PATTERN, LEVEL = "group", "pattern", "level"
+GROUP, PATTERN, LEVEL, RECORD = "group", "pattern", "level", "series"
+BLOCK = 64  # columns compared at once: one key of thousands of columns costs their square
 
 
 class KPAnonymity(Promise, frozen=True, tag="kP-anonymity"):
@@ -60,8 +63,10 @@ class KPAnonymity(Promise, frozen=True, tag="kP-anonymity"):
         require(released, [*envelope, pattern, level], "kP-anonymity")
         if not instants:
             raise UsageError("name the instant columns of the release", where="kP-anonymity")
-        groups = released.group_by(envelope).len()["len"]
-        cells = released.group_by([*envelope, pattern, level]).len()["len"]
+        shared = alike(released, envelope)
+        groups = pl.Series(np.bincount(shared))
+        finer = released.select(pl.Series(_LABEL, shared), pattern, level)
+        cells = pl.Series(np.bincount(alike(finer, finer.columns)))
         bare = released.filter(pl.col(pattern).is_null() | pl.col(level).is_null()).height
         return [
             _finding(f"{self.k}-anonymity of envelopes", self.k, groups),
@@ -77,3 +82,113 @@ def _finding(promise: str, asked: int, sizes: pl.Series, bare: int = 0) -> Findi
     if bare:
         note = f"{bare:,} rows show no pattern or no level"
     return Finding(promise, broken == 0 and bare == 0, asked, reached, len(sizes), broken, "rows", note)
+
+
+_LABEL, _ROW = " alike", " row"  # names that no column of a release has
+
+
+def alike(released: pl.DataFrame, columns: Sequence[str]) -> NDArray[np.int64]:
+    """A label per row, dense from 0: rows that read alike in all columns share it. Linear in rows and in columns.
+
+    >>> alike(pl.DataFrame({"a": [1, 1, 2], "b": ["x", "x", "x"]}), ["a", "b"]).tolist()
+    [0, 0, 1]
+    """
+    label = np.zeros(released.height, np.int64)
+    for start in range(0, len(columns), BLOCK):
+        block = list(columns[start : start + BLOCK])
+        frame = released.select(block).with_columns(pl.Series(_LABEL, label)).with_row_index(_ROW)
+        first = frame.select(pl.col(_ROW).min().over([*block, _LABEL])).to_series().to_numpy()
+        label = np.unique(first, return_inverse=True)[1].astype(np.int64)
+    return label
+
+
+def judge_curves(
+    released: pl.DataFrame,
+    promise: KPAnonymity,
+    others: Sequence[Promise] = (),
+    *,
+    sensitive: Sequence[str] = (),
+    instants: Sequence[str] | None = None,
+) -> tuple[list[Finding], int]:
+    """What a release of curves keeps, and of how many records it is; wide, or long as ``long_columns`` knows it.
+
+    ``others`` speak about sensitive columns: each is judged of the records that read alike in envelope and pattern.
+
+    >>> rows = {"W0": ["[1, 2]"] * 2, "pattern": ["ab"] * 2, "level": [2] * 2, "s": ["x", "y"]}
+    >>> judge_curves(pl.DataFrame(rows), KPAnonymity(2, 2), sensitive=["s"])[1]
+    2
+    """
+    named = [*sensitive, *(p.sensitive for p in others if p.sensitive is not None and p.sensitive not in sensitive)]
+    require(released, named, "sensitive")
+    long = None if instants is not None else long_columns(released, named)
+    if long is not None:
+        released, instants = from_long(released, *long)
+    about = [c for c in (GROUP, PATTERN, LEVEL) if c in released.columns]
+    if instants is None:
+        instants = [c for c in released.columns if c not in (*about, *named)]
+    findings = promise.judge_frame(released, instants)
+    if others:
+        cells = Groups(alike(released, [*instants, *about]).astype(np.int32), {c: released[c] for c in named})
+        findings += [other.judge(cells) for other in others]
+    return findings, released.height
+
+
+def long_columns(released: pl.DataFrame, sensitive: Sequence[str] = ()) -> tuple[str, str] | None:
+    """The time column and the name of the value, if a release is long: ``series``, time, ``<value>_low`` and ``_high``.
+
+    >>> long_columns(pl.DataFrame(schema=["series", "group", "at", "w_low", "w_high", "pattern", "level"]))
+    ('at', 'w')
+    """
+    have = set(released.columns)
+    lows = [c.removesuffix("_low") for c in released.columns if c.endswith("_low")]
+    values = [name for name in lows if f"{name}_high" in have]
+    if not {RECORD, PATTERN, LEVEL} <= have or len(values) != 1:
+        return None
+    ends = (f"{values[0]}_low", f"{values[0]}_high")
+    rest = [c for c in released.columns if c not in (RECORD, GROUP, PATTERN, LEVEL, *ends, *sensitive)]
+    if len(rest) != 1:
+        raise UsageError(
+            f"expected one time column beside the sensitive ones, found {len(rest)}",
+            where="kP-anonymity",
+            hint="name every sensitive column of the long release",
+        )
+    return rest[0], values[0]
+
+
+def from_long(released: pl.DataFrame, time: str, value: str, *, record: str = RECORD) -> tuple[pl.DataFrame, list[str]]:
+    """A long release as a wide one, a row per record, and its instants: so that one judge is enough.
+
+    Every other column (``group``, ``pattern``, ``level``, the sensitive ones) must say one thing per record. A record
+    without a row at some instant shows nothing there, which tells it apart from those that do.
+
+    >>> rows = {"series": [0, 0], "t": [1, 2], "v_low": [3, 4], "v_high": [5, 6], "pattern": ["a"] * 2}
+    >>> from_long(pl.DataFrame(rows | {"level": [1] * 2}), "t", "v")[0].row(0)
+    ('a', 1, {'low': 3, 'high': 5}, {'low': 4, 'high': 6})
+    """
+    low, high = f"{value}_low", f"{value}_high"
+    require(released, (record, time, low, high, PATTERN, LEVEL), "kP-anonymity")
+    if released.select(pl.struct(record, time).is_duplicated().any()).item():
+        raise UsageError("a record has two envelopes at one point in time", where=f"column {time!r}")
+    about = [c for c in released.columns if c not in (record, time, low, high)]
+    told = released.group_by(record, maintain_order=True).agg(
+        *[pl.col(c).first() for c in about],
+        pl.any_horizontal([pl.col(c).n_unique() > 1 for c in about]).alias(_LABEL),
+    )
+    if told[_LABEL].any():
+        raise UsageError(
+            f"{int(told[_LABEL].sum()):,} records say different things at different instants",
+            where="kP-anonymity",
+            hint="group, pattern, level and sensitive values are one per record",
+        )
+    times = released[time].unique().sort()
+    row = released[record].replace_strict(told[record], pl.int_range(told.height, eager=True), return_dtype=pl.Int64)
+    columns = []
+    by_time = released.select(time, pl.struct(pl.col(low).alias("low"), pl.col(high).alias("high")).alias("ends"))
+    parts = by_time.with_columns(row.alias("row")).partition_by(time, as_dict=True)
+    for at, when in enumerate(times.to_list()):
+        part = parts[(when,)]
+        order = np.full(told.height, part.height)
+        order[part["row"].to_numpy()] = np.arange(part.height)
+        # one row more, which shows nothing, for those who are not there
+        columns.append(part["ends"].extend_constant(None, 1).gather(order).alias(f"instant {at}"))
+    return told.select(about).hstack(columns), [c.name for c in columns]

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from shoal.connect.files import read
 from shoal.core.errors import PolicyError, PromiseError, UsageError
-from shoal.core.groups import Groups
 from shoal.policy.document import Policy, View
-from shoal.promises.kp_anonymity import GROUP, LEVEL, PATTERN, KPAnonymity
+from shoal.promises.kp_anonymity import KPAnonymity, judge_curves
 from shoal.promises.l_diversity import LDiversity
 from shoal.report.series_report import SeriesReport
 from shoal.series.release import SeriesRelease
@@ -32,8 +30,7 @@ def anonymize_series(
 ) -> tuple[SeriesRelease, SeriesReport]:
     """Curves made (k,P)-anonymous and verified; see :func:`shoal.series.release.anonymize_series` for all parameters.
 
-    >>> import numpy as np
-    >>> curves = np.add.outer(np.arange(8), [0, 1, 2, 3])
+    >>>     >>> curves = np.add.outer(np.arange(8), [0, 1, 2, 3])
     >>> release, report = anonymize_series(curves, k=4, p=2)
     >>> report.verified
     True
@@ -68,23 +65,15 @@ def verify_series(
     sensitive: Sequence[str] = (),
     instants: Sequence[str] | None = None,
 ) -> Verdict:
-    """Judge a wide release of curves by what it shows. Without ``instants`` every other column is one.
+    """Judge a release of curves, wide or long, by what it shows. Without ``instants`` every other column is one.
 
     ``l``: no sensitive value in more than 1/l of the records that read alike.
     """
-    about = (GROUP, PATTERN, LEVEL)
-    columns = [c for c in released.columns if c not in (*about, *sensitive)] if instants is None else list(instants)
-    findings = KPAnonymity(k, p).judge_frame(released, columns)
-    if l is not None and l > 1:
-        if not sensitive:
-            raise UsageError("l needs a sensitive column", where="l-diversity", hint="name it by `sensitive`")
-        alike = released.select(*columns, *[c for c in about if c in released.columns]).to_struct("alike")
-        labels = (alike.rank("dense") - 1).to_numpy().astype(np.int32)
-        for column in sensitive:
-            if column not in released.columns:
-                raise UsageError(f"there is no column {column!r} in the release", where="l-diversity")
-            findings.append(LDiversity(l, column, kind="frequency").judge(Groups(labels, {column: released[column]})))
-    return Verdict(tuple(findings), released.height, findings[0].groups, "rows")
+    about = [LDiversity(l, column, kind="frequency") for column in sensitive] if l is not None and l > 1 else []
+    if l is not None and l > 1 and not about:
+        raise UsageError("l needs a sensitive column", where="l-diversity", hint="name it by `sensitive`")
+    findings, records = judge_curves(released, KPAnonymity(k, p), about, sensitive=sensitive, instants=instants)
+    return Verdict(tuple(findings), records, findings[0].groups, "rows")
 
 
 def verify_series_view(released: str, policy: Policy, view: View, *, separator: str | None = None) -> Verdict:

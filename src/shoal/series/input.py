@@ -111,3 +111,42 @@ def refuse_repeats(ids: pl.Series, where: str) -> None:
             where=where,
             hint="one row per subject: aggregate the rows, or give a long table with `time` and `value`",
         )
+
+
+def refuse_kind(column: pl.Series, where: str) -> None:
+    """A column that stands beside curves holds single values of one kind: lists and objects cannot be compared."""
+    kind = column.dtype
+    if kind.is_nested() or kind in (pl.Object, pl.Unknown):
+        raise InputError(
+            f"expected numbers, text, dates or truth values of one kind, found {kind}",
+            where=where,
+            hint="convert the column to one plain type",
+        )
+
+
+def sensitive_column(name: str, values: Any) -> pl.Series:
+    """Sensitive values given as a list or an array; ``None`` is a missing value."""
+    try:
+        if isinstance(values, np.ndarray) and values.dtype != object:
+            column = pl.Series(name, values)
+        else:
+            column = pl.Series(name, list(values))
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):  # its message may quote a value
+        raise InputError(
+            "the values are of different kinds", where=f"sensitive {name!r}", hint="convert them to one type"
+        ) from None
+    refuse_kind(column, f"sensitive {name!r}")
+    return column
+
+
+def codes_of(column: pl.Series) -> NDArray[np.int32]:
+    """Sensitive values as numbers in their order; "not a number" is a missing value, and missing values are alike."""
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+    elif column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    elif column.dtype == pl.Boolean:
+        column = column.cast(pl.Int8)
+    values = column.unique().sort(nulls_last=True)
+    codes = column.replace_strict(values, pl.int_range(len(values), eager=True), return_dtype=pl.Int64)
+    return codes.fill_null(len(values) - 1).to_numpy().astype(np.int32)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError, UsageError
 from shoal.core.frames import require
-from shoal.series.input import Curves, Missing, complete, number_column
+from shoal.series.input import Curves, Missing, complete, number_column, refuse_kind
 
-Aggregate = Literal["mean", "sum", "min", "max", "last"]
+Aggregate = Literal["mean", "sum", "min", "max", "last", "count", "median", "p10", "p25", "p75", "p90", "p95"]
+EXACT = ("sum", "min", "max", "last")  # whole numbers stay whole
+VOID = 1000  # instants up to which no share of empty ones is refused
+MOST_VOID = 10  # instants to one at which somebody has a value
 
 
 def from_long(
@@ -34,6 +37,8 @@ def from_long(
     error. ``sensitive`` columns must say the same in every row of a subject.
     """
     require(frame, (id, time, value, *sensitive), "series")
+    for name in (id, time, *sensitive):
+        refuse_kind(frame[name], f"column {name!r}")
     for name in (id, time):
         if frame[name].null_count():
             first = int(frame[name].is_null().arg_true()[0]) + 1
@@ -45,7 +50,7 @@ def from_long(
     flat = pl.DataFrame({"id": frame[id], "time": _read(frame[time]), "value": known, "row": np.arange(len(numbers))})
     if every is not None:
         flat = flat.with_columns(time=_bucket(flat["time"], every))
-        whole = whole and aggregate != "mean"
+        whole = aggregate == "count" or (whole and aggregate in EXACT)
     elif flat.select(pl.struct("id", "time").is_duplicated().any()).item():
         first = int(flat.select(pl.struct("id", "time").is_duplicated().arg_true())["id"][0]) + 1
         raise InputError(
@@ -106,12 +111,28 @@ def _instants(times: pl.Series, every: str | float | None) -> pl.Series:
     """All instants; with a step also those between the first and the last at which nobody has a value."""
     if every is None or not len(times):
         return times.unique().sort()
+    _refuse_void(times, every)
     if times.dtype.is_temporal():
         pick = pl.datetime_range if times.dtype == pl.Datetime else pl.date_range
         grid = pl.select(pick(pl.lit(times.min()), pl.lit(times.max()), interval=str(every)))
         return grid.to_series().cast(times.dtype)
     first, last, step = float(times.min()), float(times.max()), float(every)  # type: ignore[arg-type]
     return pl.Series(first + step * np.arange(round((last - first) / step) + 1)).cast(times.dtype)
+
+
+def _refuse_void(times: pl.Series, every: str | float) -> None:
+    """One wrong date (1970 in data of this year) would make thousands of instants at which nobody has a value."""
+    first, last = cast("Any", times.min()), cast("Any", times.max())
+    when = times.dtype.is_temporal()
+    step = pl.Series([first]).dt.offset_by(str(every))[0] - first if when else float(every)
+    steps = int((last - first) / step) + 1
+    known = times.n_unique()
+    if steps > VOID and known * MOST_VOID < steps:
+        raise InputError(
+            f"from the first to the last point in time there are {steps:,} instants, but values at {known:,} only",
+            where="every",
+            hint="look for a wrong date, or choose a longer `every`",
+        )
 
 
 def _pivot(flat: pl.DataFrame, ids: pl.Series, times: pl.Series, aggregate: Aggregate) -> Any:
@@ -121,6 +142,9 @@ def _pivot(flat: pl.DataFrame, ids: pl.Series, times: pl.Series, aggregate: Aggr
         "min": pl.col("value").min(),
         "max": pl.col("value").max(),
         "last": pl.col("value").drop_nulls().last(),
+        "count": pl.col("value").count(),
+        "median": pl.col("value").median(),
+        **{f"p{q}": pl.col("value").quantile(q / 100, "linear") for q in (10, 25, 75, 90, 95)},
     }
     if aggregate not in how:
         raise UsageError(f"there is no aggregate {aggregate!r}", where="aggregate", hint=f"one of: {', '.join(how)}")

@@ -18,7 +18,7 @@ from shoal.core.frames import from_any
 from shoal.measures.series import SeriesLoss, series_loss
 from shoal.series import PATTERNS, SERIES_METHODS
 from shoal.series.diversity import diversify
-from shoal.series.input import Curves, Missing
+from shoal.series.input import Curves, Missing, codes_of
 from shoal.series.long import Aggregate, from_long
 from shoal.series.method import Progress, SeriesGrouping, SeriesMethod, check_sizes, silent
 from shoal.series.pattern import Encoded, Floats, Pattern
@@ -204,7 +204,7 @@ def _diverse(
     if not curves.sensitive.columns:
         raise UsageError("l needs a sensitive column", where="l-diversity", hint="name it by `sensitive`")
     if perturb is None:
-        codes = [column.rank("dense").fill_null(0).to_numpy().astype(np.int64) for column in curves.sensitive]
+        codes = [codes_of(column).astype(np.int64) for column in curves.sensitive]
         found = diversify(curves.values, encoded, grouping, codes, l, k, p)
         if not found.count:
             raise PromiseError(f"{l:g}-diversity cannot be reached: nothing would be left", where="l-diversity")

@@ -10,7 +10,7 @@ import polars as pl
 
 from shoal.core.errors import InputError, UsageError
 from shoal.core.frames import require
-from shoal.series.input import Curves, Missing, complete, number_column, refuse_repeats
+from shoal.series.input import Curves, Missing, complete, number_column, refuse_kind, refuse_repeats, sensitive_column
 
 
 def from_wide(
@@ -26,6 +26,8 @@ def from_wide(
     require(frame, named, "series")
     if len(set(named)) < len(named):
         raise UsageError("a column is named twice", where="series", hint="id, sensitive and instants must differ")
+    for name in named[: len(named) - len(instants or [])]:
+        refuse_kind(frame[name], f"column {name!r}")
     if id is not None:
         refuse_repeats(frame[id], f"column {id!r}")
     columns = list(instants) if instants is not None else [c for c in frame.columns if c not in named]
@@ -54,13 +56,15 @@ def from_matrix(
         refuse_repeats(pl.Series("ids", list(ids), strict=False), "ids")
     names = [str(i) for i in range(matrix.shape[1])]
     values, kept = complete(matrix.astype(np.float64), missing, names, "series")
-    columns = pl.DataFrame({name: pl.Series(name, np.asarray(column)) for name, column in (sensitive or {}).items()})
-    if len(columns.columns) and columns.height != len(matrix):
+    beside = [sensitive_column(name, column) for name, column in (sensitive or {}).items()]
+    wrong = next((column for column in beside if len(column) != len(matrix)), None)
+    if wrong is not None:
         raise InputError(
-            f"expected {len(matrix):,} sensitive values, found {columns.height:,}",
-            where="sensitive",
+            f"expected {len(matrix):,} sensitive values, found {len(wrong):,}",
+            where=f"sensitive {wrong.name!r}",
             hint="one per row of the matrix",
         )
+    columns = pl.DataFrame(beside)
     rows = np.flatnonzero(kept)
     whole = bool(np.issubdtype(matrix.dtype, np.integer))
     return Curves(
