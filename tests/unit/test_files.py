@@ -33,7 +33,7 @@ BAD = {
     "semicolons.csv": (f"name;age\n{SECRET};3\n".encode(), "separator"),
     "twice.csv": (f"age,age\n{SECRET},3\n".encode(), "two columns are called 'age'"),
     "latin.csv": (f"name\n{SECRET}\nJürgen\n".encode("latin-1"), "not UTF-8"),
-    "ragged.csv": (f"name,age\n{SECRET},1,2,3\n".encode(), "cannot be read as csv"),
+    "ragged.csv": (f"name,age\n{SECRET},1,2,3\n".encode(), "line 2: expected 2 cells"),
     "cut.parquet": (_parquet()[:-20], "cannot be read as parquet"),
     "text.parquet": (GOOD.encode(), "cannot be read as parquet"),
     "damaged.csv.gz": (gzip.compress(GOOD.encode())[:-10], "damaged"),

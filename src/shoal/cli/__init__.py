@@ -6,6 +6,7 @@ stdout is data, stderr is talk, ``-`` is stdio. Exit codes: 0 done, 1 promise no
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from cyclopts import App, CycloptsError, Group
 
 from shoal import __version__
 from shoal.core.errors import ShoalError
+from shoal.core.originals import guarded
 
 HELP = """Hide in numbers: anonymize tables, time series and event streams, and prove every release.
 
@@ -22,6 +24,7 @@ A first look: `shoal demo`. A table of your own: `shoal init data.csv > policy.y
 `shoal anonymize data.csv --policy policy.yaml --output released.csv`."""
 
 # name: (module:function, group); its docstring is its help
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 COMMANDS: dict[str, tuple[str, str]] = {
     "anonymize": ("anonymize:anonymize", "Release"),
     "verify": ("verify:verify", "Release"),
@@ -66,14 +69,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
     app = build()
     try:
-        sys.exit(
-            app(
+        with guarded():
+            code = app(
                 sys.argv[1:] if arguments is None else list(arguments),
                 exit_on_error=False,
                 print_error=False,
                 result_action="return_int_as_exit_code_else_zero",
             )
-        )
+        sys.stdout.flush()  # here, where a full disk or a closed pipe still has an answer
+        sys.exit(code)
     except ShoalError as error:
         _say(str(error))
         sys.exit(error.exit_code)
@@ -84,13 +88,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _say("stopped; nothing was written")
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has gone: that is its right
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
         sys.exit(0)
+    except OSError as error:
+        if os.environ.get("SHOAL_DEBUG"):
+            raise
+        if error.errno not in NO_ROOM:
+            _say(f"{_place(error)}\n\nhint: SHOAL_DEBUG=1 shows the traceback, which may quote data")
+        else:
+            _silence()  # or the interpreter would try to write the rest once more
+            _say(f"the output cannot be written ({error.strerror})\n\nhint: what was written so far is not whole")
+        sys.exit(3)
     except Exception as error:
         if os.environ.get("SHOAL_DEBUG"):
             raise
         _say(f"{_place(error)}\n\nhint: SHOAL_DEBUG=1 shows the traceback, which may quote data")
         sys.exit(3)
+
+
+def _silence() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _place(error: Exception) -> str:

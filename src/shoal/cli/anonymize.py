@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from shoal.cli.curves import asked_of_curves, curves_of, release_curves, release_curves_view
-from shoal.cli.terminal import File, Json, Names, Output, Separator, answer, names, pairs, progress, say
+from shoal.cli.terminal import (
+    File,
+    Json,
+    Names,
+    Output,
+    Separator,
+    Types,
+    answer,
+    declared_types,
+    names,
+    pairs,
+    progress,
+    say,
+    telling,
+)
 from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -49,6 +63,7 @@ def anonymize(
     set_: Annotated[Names, Parameter(name="--set")] = None,
     report: str | None = None,
     cells: str = "text",
+    type_: Types = None,
     separator: Separator = None,
     seed: int = 0,
     dry_run: Annotated[bool, Parameter(negative=())] = False,
@@ -120,6 +135,10 @@ def anonymize(
         Also write a report: .html with pictures, .json or .txt.
     cells
         `text`, or `struct` for typed cells in Parquet.
+    type_
+        What a column holds, if it does not tell by itself: `birth=date:%d.%m.%Y`, `code=str`, `price=float:,` (a
+        decimal comma), `at=datetime:ms` (since 1970). What is not of the type is counted and located, and nothing is
+        released.
     separator
         The CSV separator, if it is not a comma.
     seed
@@ -130,11 +149,22 @@ def anonymize(
         Print the report as JSON instead of text (on stderr, or on stdout if the data go elsewhere).
     """
     from shoal.connect import files
+    from shoal.core.originals import keep_apart
     from shoal.release import table as api
+    from shoal.report.model import ending
 
+    keep_apart([output, report, append], [data, policy])
+    ending(report)
     separator = "\t" if separator == "TAB" else separator
     if cells not in ("text", "struct"):
         raise UsageError(f"expected text or struct, found {cells!r}", where="--cells")
+    types = declared_types(type_)
+    named = [*names(quasi), *names(sensitive), *names(plain), *([subject] if subject else [])]
+
+    def read() -> pl.DataFrame:
+        tell = telling(named)
+        return files.read(data, separator=separator, types=types, exact=names(plain), tell=tell)
+
     title = "standard input" if data == "-" else Path(data).name
     how = method if series or not set_ else _with(method, set_, policy)
     to: dict[str, Any] = {"output": output or "-", "report": report, "cells": cells, "dry_run": dry_run, "json": json}
@@ -158,7 +188,7 @@ def anonymize(
         schema = api.build_schema(columns, sensitive=names(sensitive), plain=names(plain), subject=subject)
         promises = api.short_promises(schema, k=k, l=l, t=t)
         chosen = api.choose_method(how, _effort(effort)) if how else None
-        frame = files.read(data, separator=separator)
+        frame = read()
         _chunk(frame, Path(append), schema, promises, chosen, publish, output or "-", separator or ",", seed, dry_run)
         return
     with progress("anonymizing") as tell:
@@ -172,6 +202,8 @@ def anonymize(
                 seed=seed,
                 cells=cells,
                 separator=separator,
+                types=types,
+                tell=lambda column, words: say(f"column {column!r}: {words}"),
                 progress=tell,
             )
         else:
@@ -181,7 +213,7 @@ def anonymize(
                     where="--quasi",
                     hint="name the columns an outsider may know, or give a --policy",
                 )
-            frame = files.read(data, separator=separator)
+            frame = read()
             release = api.anonymize(
                 frame,
                 quasi=dict.fromkeys(names(quasi)) | hierarchies(hierarchy, names(quasi)),

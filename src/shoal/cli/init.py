@@ -30,8 +30,10 @@ def init(
         The CSV separator, if it is not a comma.
     """
     from shoal.connect import files
+    from shoal.core.originals import keep_apart
     from shoal.policy.suggest import suggest
 
+    keep_apart([output], [data])
     frame = files.read(data, separator="\t" if separator == "TAB" else separator)
     draft = suggest(frame, Path(data).name.split(".")[0] if data != "-" else "table", k=k)
     if output is None or output == "-":

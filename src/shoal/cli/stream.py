@@ -174,6 +174,7 @@ def _run(
     from shoal.connect.events import Events, Sink
     from shoal.connect.files import replacing
     from shoal.core.keys import DEFAULT
+    from shoal.core.originals import keep_apart
     from shoal.release import position as places
     from shoal.release.stream import QUIET, LocalRunner, figures
 
@@ -184,6 +185,7 @@ def _run(
         say(_where(events, place, stopped))
     source = Events(events, job.columns, strict=strict, beat=QUIET)
     sink = Sink(output, append=before is not None)
+    keep_apart([output, synthetic], [events])
     marks = Path(synthetic).open("a") if synthetic else None  # noqa: SIM115
     runner = LocalRunner(
         job,

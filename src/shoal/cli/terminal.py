@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -17,6 +17,7 @@ File = Annotated[str, Parameter(allow_leading_hyphen=True)]
 Output = Annotated[str | None, Parameter(alias="-o", allow_leading_hyphen=True)]
 Json = Annotated[bool, Parameter(name="--json", negative=())]
 Separator = Annotated[str | None, Parameter(name="--separator")]
+Types = Annotated[list[str] | None, Parameter(name="--type", negative=(), consume_multiple=True)]
 Names = Annotated[list[str] | None, Parameter(negative=(), consume_multiple=True)]
 
 
@@ -49,6 +50,23 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
             raise UsageError(f"expected name=value, found {value!r}", where=option)
         out[name] = rest
     return out
+
+
+def declared_types(values: list[str] | None) -> dict[str, str]:
+    """``column=type`` words, with the form of the texts after a colon: ``birth=date:%d.%m.%Y``."""
+    out = {}
+    for value in values or []:
+        name, sign, kind = value.rpartition("=")
+        if not sign or not name or not kind:
+            raise UsageError("expected column=type", where="--type", hint="for example --type birth=date:%d.%m.%Y")
+        out[name] = kind
+    return out
+
+
+def telling(named: Collection[str]) -> Callable[[str, str], None]:
+    """Says on stderr how a column was read. Only of columns a person named: without a header line, the names that a
+    file seems to have are somebody's values."""
+    return lambda column, words: say(f"column {column!r}: {words}") if column in named else None
 
 
 @contextmanager

@@ -50,9 +50,11 @@ def view(
 
     from shoal.connect import files
     from shoal.core.keys import KeyRing
+    from shoal.core.originals import keep_apart
     from shoal.policy.load import load
     from shoal.release import roles as role_views
 
+    keep_apart([output], [data, policy])
     separator = "\t" if separator == "TAB" else separator
     loaded = load(policy)
     loaded.view(role)

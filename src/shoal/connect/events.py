@@ -23,6 +23,7 @@ import polars as pl
 
 from shoal.connect.files import format_of
 from shoal.core.errors import InputError, OutputError, UsageError
+from shoal.core.originals import refuse, register
 
 CHUNK = 8 << 20
 FAR = 1000  # lines that one quoted text may take
@@ -38,6 +39,7 @@ class Events:
     def __init__(
         self, path: str, columns: Sequence[str], *, strict: bool = False, chunk: int = CHUNK, beat: float | None = None
     ) -> None:
+        register(path)
         self.path = path
         self.columns = list(columns)
         self.strict = strict
@@ -272,6 +274,7 @@ class Sink:
         self._kind = "ndjson" if path == "-" else format_of(path)
         if self._kind == "parquet":
             raise UsageError("a stream is written as NDJSON or CSV", where=path)
+        refuse(path)
         try:
             self._out = sys.stdout.buffer if path == "-" else Path(path).open("ab" if append else "wb")  # noqa: SIM115
         except OSError as error:

@@ -1,6 +1,8 @@
 """Files in and out: CSV (also compressed), Parquet, NDJSON, and ``-`` for standard input and output.
 
-A file is written beside its place and renamed when it is whole, so that nobody ever reads half of one.
+Reading loses nothing: texts become values only where no digit is lost (see :mod:`shoal.connect.types`). A file is
+written beside its place, read back and compared, and renamed when it is whole, so that nobody ever reads half of one;
+and never onto a file that was read.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Set
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Literal
@@ -19,18 +22,13 @@ from typing import cast as static_cast
 
 import polars as pl
 
+from shoal.connect.csv_shape import shape
+from shoal.connect.propose import infer
+from shoal.connect.types import Tell, cast, declarations, quiet
 from shoal.core.errors import InputError, OutputError, UsageError
-from shoal.core.schema import Type
+from shoal.core.originals import refuse, register
 
 Format = Literal["csv", "parquet", "ndjson"]
-TYPES: Mapping[Type, type[pl.DataType] | pl.DataType] = {
-    "int": pl.Int64,
-    "float": pl.Float64,
-    "str": pl.String,
-    "bool": pl.Boolean,
-    "date": pl.Date,
-    "datetime": pl.Datetime("us"),
-}
 ENDINGS: Mapping[str, Format] = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -40,6 +38,10 @@ ENDINGS: Mapping[str, Format] = {
     ".jsonl": "ndjson",
 }
 COMPRESSED = (".gz",)
+# a compressed file may grow to ROOM bytes, or EXPANSION times: tables compress up to thirtyfold, bombs a thousandfold
+ROOM, EXPANSION = 1 << 28, 200
+PIECE = 1 << 22
+COMPARED = (pl.String, pl.Boolean, pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 
 
 def format_of(path: str) -> Format:
@@ -58,10 +60,23 @@ def format_of(path: str) -> Format:
 
 
 def read(
-    path: str, *, separator: str | None = None, types: Mapping[str, Type] | None = None, kind: Format | None = None
+    path: str,
+    *,
+    separator: str | None = None,
+    types: Mapping[str, str] | None = None,
+    exact: Collection[str] = frozenset(),
+    kind: Format | None = None,
+    tell: Tell = quiet,
 ) -> pl.DataFrame:
-    """A table from a file, with declared column types; errors say what is wrong and where, never a cell."""
+    """A table from a file; errors say what is wrong and where, never a cell.
+
+    ``types`` declares columns: ``int``, ``float``, ``str``, ``bool``, ``date``, ``datetime``, with the form of their
+    texts after a colon (``date:%d.%m.%Y``, ``datetime:ms``, ``float:,``). Other texts become numbers, dates or times
+    where every value is one and no digit is lost; ``tell`` hears of what is not plain to see. Columns that must come
+    out ``exact`` stay text unless each value is written again as it stood.
+    """
     kind = kind or format_of(path)
+    asked = declarations(types)
     raw = _bytes(path)
     if not raw.strip():
         raise InputError("the file is empty", where=path, hint="expected a header line and rows")
@@ -71,52 +86,31 @@ def read(
         elif kind == "ndjson":
             frame = pl.read_ndjson(io.BytesIO(_decoded(raw, path)), infer_schema_length=None)
         else:
-            frame = _read_csv(_decoded(raw, path), path, separator, types or {})
+            frame = infer(_read_csv(_decoded(raw, path), path, separator), asked.keys(), exact, tell)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(
             f"cannot be read as {kind} ({_kind(error)})", where=path, hint="is the file whole, and of this format?"
         ) from None
-    return cast(frame, types or {}, path)
+    return cast(frame, asked, path, tell)
 
 
 def read_released(path: str, quasi: Iterable[str], *, separator: str | None = None) -> pl.DataFrame:
     """A released table with the cells of its quasi columns as they read: 1e2 and 100 are one number, and two cells."""
-    types: dict[str, Type] = dict.fromkeys(quasi, "str") if format_of(path) == "csv" else {}
+    types = dict.fromkeys(quasi, "str") if format_of(path) == "csv" else {}
     return read(path, separator=separator, types=types)
 
 
-def cast(frame: pl.DataFrame, types: Mapping[str, Type], where: str) -> pl.DataFrame:
-    """Columns as their declared types; a value that does not fit is an error with its row, not its text."""
-    for name, declared in types.items():
-        if name not in frame.columns:
-            continue
-        column = frame[name]
-        wanted = TYPES[declared]
-        if column.dtype == pl.String and declared in ("date", "datetime"):
-            fitted = column.str.to_date(strict=False) if declared == "date" else column.str.to_datetime(strict=False)
-        elif column.dtype == pl.String and declared == "bool":
-            lower = column.str.to_lowercase()
-            fitted = lower.replace_strict({"true": True, "false": False}, default=None, return_dtype=pl.Boolean)
-        else:
-            fitted = column.cast(wanted, strict=False)
-        lost = fitted.is_null() & column.is_not_null()
-        if lost.any():
-            raise InputError(
-                f"column {name!r}: {int(lost.sum()):,} values are not of type {declared}; first: row {lost.arg_max()}",
-                where=where,
-                hint="correct the data or the declared type",
-            )
-        frame = frame.with_columns(fitted.alias(name))
-    return frame
-
-
 def write(frame: pl.DataFrame, path: str, *, separator: str = ",", kind: Format | None = None) -> None:
-    """Write a table whole, or not at all."""
+    """Write a table whole, or not at all; never onto a file that this command read.
+
+    Before the file takes its place it is read back and compared with what was to be written.
+    """
     kind = kind or format_of(path)
     if path == "-":
-        _write(frame, sys.stdout.buffer, kind, separator)
-        sys.stdout.buffer.flush()
+        _to_standard_output(frame, kind, separator)
         return
+    if kind == "csv" and any(dtype.is_nested() for dtype in frame.dtypes):
+        raise UsageError("CSV has no place for cells with parts", where=path, hint="write Parquet or NDJSON")
     with replacing(Path(path)) as out:
         if Path(path).suffix == ".gz":
             with gzip.open(out, "wb", compresslevel=6) as stream:
@@ -124,6 +118,50 @@ def write(frame: pl.DataFrame, path: str, *, separator: str = ",", kind: Format 
         else:
             with out.open("wb") as stream:
                 _write(frame, stream, kind, separator)
+        _compare(frame, out, path, kind, separator)
+
+
+def _to_standard_output(frame: pl.DataFrame, kind: Format, separator: str) -> None:
+    """Through a buffer: a writer that meets a closed pipe or a full disk would hide which of the two it was."""
+    text = io.BytesIO()
+    _write(frame, text, kind, separator)
+    try:
+        with text.getbuffer() as whole:
+            for at in range(0, len(whole), PIECE):
+                sys.stdout.buffer.write(whole[at : at + PIECE])
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise  # the reader has gone: the command line ends in silence
+    except OSError as error:
+        raise OutputError(f"cannot be written ({error.strerror})", where="standard output") from None
+
+
+def _compare(frame: pl.DataFrame, part: Path, path: str, kind: Format, separator: str) -> None:
+    """Read back what was written; a disk that lied must not leave a release behind."""
+    names = [name for name, dtype in frame.schema.items() if dtype in COMPARED]
+    try:
+        raw = part.read_bytes()
+        if kind == "parquet":
+            found = pl.read_parquet(io.BytesIO(raw))
+        elif not frame.height and kind == "ndjson":
+            found = frame.clear()
+        elif kind == "ndjson":
+            found = pl.read_ndjson(io.BytesIO(_decoded(raw, path)), schema={n: frame.schema[n] for n in names})
+        else:
+            found = pl.read_csv(io.BytesIO(_decoded(raw, path)), separator=separator, infer_schema=False)
+            if not frame.width:
+                found = frame
+        same = found.height == frame.height and all(
+            found[name].cast(frame.schema[name], strict=False).eq_missing(frame[name]).all() for name in names
+        )
+    except (pl.exceptions.PolarsError, InputError):
+        same = False
+    if not same:
+        raise OutputError(
+            "what was written does not read back as it should",
+            where=path,
+            hint="nothing was replaced; is the disk full or failing?",
+        )
 
 
 def write_text(text: str, path: str) -> None:
@@ -134,7 +172,11 @@ def write_text(text: str, path: str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside ``path`` that takes its place when the block ends well, and vanishes otherwise."""
+    """A temporary file beside ``path`` that takes its place when the block ends well, and vanishes otherwise.
+
+    A file that this command read is refused: it may be the only copy of the data.
+    """
+    refuse(path)
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
@@ -156,6 +198,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _bytes(path: str) -> bytes:
+    register(path)
     try:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except FileNotFoundError:
@@ -168,8 +211,8 @@ def _decoded(raw: bytes, path: str) -> bytes:
     """Uncompressed, and checked to be UTF-8 without making a string of it."""
     if raw[:2] == b"\x1f\x8b":
         try:
-            raw = gzip.decompress(raw)
-        except (OSError, EOFError):
+            raw = _unzipped(raw, path)
+        except (OSError, EOFError, zlib.error):
             raise InputError("the compressed file is damaged", where=path, hint="is the download complete?") from None
     try:
         raw.decode("utf-8")
@@ -179,7 +222,24 @@ def _decoded(raw: bytes, path: str) -> bytes:
     return raw.removeprefix(b"\xef\xbb\xbf")
 
 
-def _read_csv(raw: bytes, path: str, separator: str | None, types: Mapping[str, Type]) -> pl.DataFrame:
+def _unzipped(raw: bytes, path: str) -> bytes:
+    """Decompressed piece by piece, so that a small file cannot fill the memory."""
+    most = max(ROOM, EXPANSION * len(raw))
+    out = bytearray()
+    with gzip.GzipFile(fileobj=io.BytesIO(raw)) as stream:
+        while piece := stream.read(PIECE):
+            out += piece
+            if len(out) > most:
+                raise InputError(
+                    f"the compressed file grows beyond {most:,} bytes",
+                    where=path,
+                    hint="tables do not compress like this; if it is one, decompress it first",
+                )
+    return bytes(out)
+
+
+def _read_csv(raw: bytes, path: str, separator: str | None) -> pl.DataFrame:
+    """All cells as texts."""
     first = raw.split(b"\n", 1)[0].decode().rstrip("\r")
     chosen = separator or ("\t" if ".tsv" in path else ",")
     header = next(csv.reader([first], delimiter=chosen))
@@ -194,27 +254,12 @@ def _read_csv(raw: bytes, path: str, separator: str | None, types: Mapping[str, 
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise InputError(f"two columns are called {twice[0]!r}", where=f"{path}, line 1", hint="rename one of them")
+    found = shape(raw, chosen, len(header), path)
     frame = pl.read_csv(io.BytesIO(raw), separator=chosen, infer_schema=False)
-    return infer(frame, {name for name, declared in types.items() if declared == "str"})
-
-
-def infer(frame: pl.DataFrame, keep: Set[str] = frozenset()) -> pl.DataFrame:
-    """Text columns as numbers where every value is one; a code with leading zeros, or one to ``keep``, stays text."""
-    columns = []
-    for column in frame.iter_columns():
-        known = column.drop_nulls()
-        if not len(known) or column.dtype != pl.String or column.name in keep:
-            columns.append(column)
-        elif known.str.contains(r"^-?(0|[1-9][0-9]{0,17})$").all():
-            columns.append(column.cast(pl.Int64))
-        elif (
-            known.str.contains(r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$").all()
-            and not known.str.contains(r"^[+-]?0[0-9]").any()
-        ):
-            columns.append(column.cast(pl.Float64))
-        else:
-            columns.append(column)
-    return pl.DataFrame(columns)
+    if len(found.blank) and frame.height == found.rows:
+        blank = pl.Series(found.blank)
+        frame = frame.with_row_index("\0row").filter(~pl.col("\0row").is_in(blank.implode())).drop("\0row")
+    return frame
 
 
 def _write(frame: pl.DataFrame, out: IO[bytes], kind: Format, separator: str) -> None:

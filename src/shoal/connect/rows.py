@@ -10,7 +10,6 @@ from pathlib import Path
 
 from shoal.connect.files import ENDINGS, format_of, read
 from shoal.core.errors import InputError, UsageError
-from shoal.core.schema import Type
 
 BATCH = 5_000
 
@@ -28,7 +27,7 @@ def files_of(path: Path) -> list[Path]:
     return [path]
 
 
-def records(path: Path, start: int = 0, types: Mapping[str, Type] | None = None) -> Iterator[list[bytes]]:
+def records(path: Path, start: int = 0, types: Mapping[str, str] | None = None) -> Iterator[list[bytes]]:
     """Batches of records from number ``start`` on: NDJSON line by line, CSV and Parquet as a whole.
 
     An NDJSON line is handed on as it stands, readable or not: the worker withholds what it cannot read, and a pointer

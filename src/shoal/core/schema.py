@@ -17,14 +17,16 @@ Type = Literal["int", "float", "str", "bool", "date", "datetime"]
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One column: its role, and what its values are.
 
-    ``missing`` says what an empty cell is: a value of its own, or a reason to suppress the row. ``weight`` scales
-    the loss of a quasi column. ``unit``, ``late`` and ``ahead`` belong to the time column of a stream: how late an
-    event may come, and how far ahead of the stream's clock one person alone may move it (by default as far as the
+    ``format`` is the form of a date, a time or a number in text: ``%d.%m.%Y``; ``ms`` since 1970; ``,`` for a decimal
+    comma. ``missing`` says what an empty cell is: a value of its own, or a reason to suppress the row. ``weight``
+    scales the loss of a quasi column. ``unit``, ``late`` and ``ahead`` belong to the time column of a stream: how late
+    an event may come, and how far ahead of the stream's clock one person alone may move it (by default as far as the
     method remembers; ``0s``: not at all, two people must agree on every step of the clock).
     """
 
     role: Role
     type: Type | None = None
+    format: str | None = None
     hierarchy: Hierarchy | None = None
     weight: float = 1.0
     missing: Literal["value", "suppress"] = "value"
@@ -35,6 +37,8 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if not 0 < self.weight < float("inf"):
             raise UsageError("`weight` must be positive and finite", where="column")
+        if self.format is not None and self.type is None:
+            raise UsageError("`format` needs a `type`", where="column", hint="for example type: date")
 
 
 class Schema(msgspec.Struct, frozen=True):

@@ -62,6 +62,21 @@ class Policy(msgspec.Struct, frozen=True):
             )
         return candidates[0]
 
-    def types(self) -> dict[str, Any]:
-        """The declared column types."""
-        return {name: c.type for name, c in self.schema.columns.items() if c.type is not None}
+    def types(self) -> dict[str, str]:
+        """The declared column types, with the form of their texts after a colon."""
+        return {
+            name: c.type if c.format is None else f"{c.type}:{c.format}"
+            for name, c in self.schema.columns.items()
+            if c.type is not None
+        }
+
+    def exact(self, view: View) -> list[str]:
+        """The columns that leave a view as they stand, byte for byte: shown, not masked, not grouped, of no type."""
+        return [
+            name
+            for name, column in self.schema.columns.items()
+            if column.role not in ("quasi", "sensitive")
+            and column.type is None
+            and view.shows(name)
+            and name not in view.masks
+        ]

@@ -63,6 +63,7 @@ def _column() -> dict[str, Any]:
                 "properties": {
                     "role": roles,
                     "type": {"enum": list(get_args(Type))},
+                    "format": {"type": "string", "description": "the form of its texts: %d.%m.%Y, ms, or a comma"},
                     "hierarchy": {"$ref": "#/$defs/hierarchy"},
                     "weight": {"type": "number", "exclusiveMinimum": 0},
                     "missing": {"enum": ["value", "suppress"]},

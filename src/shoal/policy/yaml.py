@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from shoal.core.errors import InputError, PolicyError
+from shoal.core.originals import register
 
 Place = tuple[str | int, ...]
 
@@ -32,6 +33,7 @@ class Places:
 def load(path: str | Path) -> tuple[Any, Places]:
     """Plain data and the places of its parts."""
     file = Path(path)
+    register(file)
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:

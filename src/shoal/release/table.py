@@ -14,6 +14,7 @@ import polars as pl
 
 from shoal import __version__
 from shoal.connect.files import read, read_released
+from shoal.connect.types import Tell, quiet
 from shoal.core.errors import PromiseError, UsageError
 from shoal.core.frames import from_any, require
 from shoal.core.groups import Finding
@@ -310,13 +311,23 @@ def anonymize_view(
     seed: int = 0,
     cells: str = "text",
     separator: str | None = None,
+    types: Mapping[str, str] | None = None,
+    tell: Tell = quiet,
     keys: KeyRing | None = None,
     progress: Progress = silent,
 ) -> Release:
     """Release a file as a view of a policy says: its masks first, then its method."""
     loaded = load(policy)
     chosen = loaded.view(view)
-    frame = read(data, separator=separator, types=loaded.types())
+    about = {**loaded.types(), **(types or {})}
+    declared = loaded.schema.columns  # of others nothing is told: without a header line their names are values
+    frame = read(
+        data,
+        separator=separator,
+        types=about,
+        exact=loaded.exact(chosen),
+        tell=lambda column, words: tell(column, words) if column in declared else None,
+    )
     masked = table_view(loaded, chosen.name, frame, keys)
     using = method or chosen.method
     if using is not None and not isinstance(using, str | TableMethod):

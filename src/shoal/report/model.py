@@ -7,10 +7,20 @@ from typing import Any
 
 import msgspec
 
+from shoal.core.errors import UsageError
 from shoal.core.groups import Finding
 from shoal.measures.loss import Loss
 from shoal.measures.risk import Risk
 from shoal.measures.utility import Utility
+
+
+def ending(file: str | Path | None) -> str:
+    """How the name of a report ends: ``.html``, ``.json`` or ``.txt``; anything else is refused before any work."""
+    found = Path(file).suffix.lower() if file is not None else ".html"
+    found = ".html" if found == ".htm" else found
+    if found not in (".html", ".json", ".txt"):
+        raise UsageError("a report is a page, figures or a text", where=str(file), hint="use .html, .json or .txt")
+    return found
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +66,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     def page(self, file: str | Path) -> str:
         """What belongs into a file of this name: the figures (``.json``), the text (``.txt``) or the page."""
-        return {".json": self.json, ".txt": self.text}.get(Path(file).suffix, self.html)()
+        return {".json": self.json, ".txt": self.text, ".html": self.html}[ending(file)]()
 
     def write(self, file: str | Path) -> None:
         """Write the page (``.html``), the figures (``.json``) or the text (``.txt``)."""

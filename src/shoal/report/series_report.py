@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from shoal.core.groups import Finding
+from shoal.report.model import ending
 
 if TYPE_CHECKING:
     from shoal.series.release import SeriesRelease
@@ -50,6 +51,7 @@ class SeriesReport(msgspec.Struct, frozen=True, kw_only=True):
 
     def page(self, file: str | Path, release: SeriesRelease) -> str:
         """What belongs into a file of this name: the figures (``.json``), the text (``.txt``) or the page."""
-        if Path(file).suffix == ".json":
+        kind = ending(file)
+        if kind == ".json":
             return self.json()
-        return self.text() if Path(file).suffix == ".txt" else self.html(release)
+        return self.text() if kind == ".txt" else self.html(release)

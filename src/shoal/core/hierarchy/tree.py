@@ -14,6 +14,7 @@ from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import InputError, UsageError
 from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.levels import Codes, Levels, code_of, nest
+from shoal.core.originals import register
 
 Paths = dict[str, list[str]]  # leaf -> its labels, the leaf first, the root last
 _SPAN = re.compile(r"^[\[(]?\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|\.\.+|,|to)\s*(-?\d+(?:\.\d+)?)\s*([\])[]?)$")
@@ -132,6 +133,7 @@ def check(paths: Paths, where: str) -> None:
 
 def _read(file: Path, separator: str) -> Paths:
     paths: Paths = {}
+    register(file)
     try:
         with file.open(encoding="utf-8", newline="") as lines:
             for position, row in enumerate(csv.reader(lines, delimiter=separator), 1):

@@ -16,13 +16,12 @@ from typing import Any
 from shoal.connect.kafka import TIMEOUT, committed, library, produce, told
 from shoal.connect.rows import files_of, head_of, records
 from shoal.core.errors import InputError
-from shoal.core.schema import Type
 
 
 class Feeder:
     """Feeds files to one topic."""
 
-    def __init__(self, properties: Mapping[str, Any], topic: str, *, types: Mapping[str, Type] | None = None) -> None:
+    def __init__(self, properties: Mapping[str, Any], topic: str, *, types: Mapping[str, str] | None = None) -> None:
         self._kafka = library()
         self._properties = {"log_level": 0, **properties}
         self._topic = topic
