@@ -40,3 +40,21 @@ def test_held_rows_are_written_only_under_a_key(shoal, tmp_path):
     assert done.returncode == 2
     assert "SHOAL_KEY" in done.stderr
     assert not (tmp_path / "growing.state").exists()
+
+
+def test_a_state_without_a_seal_and_an_older_one_are_refused(shoal, tmp_path):
+    chunk(tmp_path, "1.csv", [(27, "cats"), (30, "cats"), (38, "dogs"), (40, "dogs")])
+    state, key = tmp_path / "growing.state", {"SHOAL_KEY": "ab" * 32}
+    assert shoal("anonymize", "1.csv", *WORDS).returncode == 0
+    forged = shoal("anonymize", "1.csv", *WORDS, **key)
+    assert forged.returncode != 0
+    assert "no seal, though a key is given" in forged.stderr
+    state.unlink()
+    (tmp_path / "growing.state.counter").unlink()
+    assert shoal("anonymize", "1.csv", *WORDS, **key).returncode == 0
+    older = state.read_bytes()
+    assert shoal("anonymize", "1.csv", *WORDS, **key).returncode == 0
+    state.write_bytes(older)
+    rolled = shoal("anonymize", "1.csv", *WORDS, **key)
+    assert rolled.returncode != 0
+    assert "this is an older state: expected writing 2, found 1" in rolled.stderr

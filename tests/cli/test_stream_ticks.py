@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
@@ -65,7 +66,7 @@ def test_ticks_of_a_run_that_died_are_repeated_where_they_stood(tmp_path_factory
     log = tmp_path_factory.mktemp("ticks") / "state.ticks"
     frame = events(data.draw(st.integers(1, 40)))
     told: list[pl.DataFrame] = []
-    first = LocalRunner(job(name), KEY, told.append, ticks=log)
+    first = LocalRunner(job(name), KEY, told.append, ticks=TickLog(log, KEY, 0))
     at = 0
     while at < frame.height:
         size = data.draw(st.integers(1, 9))
@@ -74,7 +75,9 @@ def test_ticks_of_a_run_that_died_are_repeated_where_they_stood(tmp_path_factory
         if data.draw(st.booleans()):
             first.tick(100 + min(at, frame.height) + data.draw(st.integers(0, 20)))
     again: list[pl.DataFrame] = []
-    second = LocalRunner(job(name), KEY, again.append, ticks=log)  # the first one died without a snapshot
+    second = LocalRunner(
+        job(name), KEY, again.append, ticks=TickLog(log, KEY, 0)
+    )  # the first one died without a snapshot
     size = data.draw(st.integers(1, 50))
     for start in range(0, frame.height, size):
         second.feed(frame[start : start + size])
@@ -87,19 +90,46 @@ def test_ticks_of_a_run_that_died_are_repeated_where_they_stood(tmp_path_factory
 def test_a_tick_stands_in_the_file_before_it_is_acted_on(tmp_path: Path) -> None:
     log = tmp_path / "state.ticks"
     seen: list[str] = []
-    runner = LocalRunner(job("batches"), KEY, lambda _: seen.append(log.read_text()), ticks=log)
+    runner = LocalRunner(job("batches"), KEY, lambda _: seen.append(log.read_text()), ticks=TickLog(log, KEY, 0))
     runner.feed(events(6))
     runner.tick(5_000)
-    assert seen == ["6 5000\n"]
+    assert [text.count("\n") for text in seen] == [1]
+    assert TickLog(log, KEY, 0).again == [Tick(6, 5000)]
 
 
 def test_a_torn_line_is_no_tick_and_another_file_is_refused(tmp_path: Path) -> None:
     log = tmp_path / "state.ticks"
-    log.write_text("3 1000\n4 20")
-    assert TickLog(log, 0).again == [Tick(3, 1000)]
+    TickLog(log, KEY, 0).write(Tick(3, 1000))
+    with log.open("a") as out:
+        out.write("0 9a")  # the machine died while it was written
+    torn = TickLog(log, KEY, 0)
+    assert torn.again == [Tick(3, 1000)]
+    torn.write(Tick(4, 2000))
+    assert TickLog(log, KEY, 0).again == [Tick(3, 1000), Tick(4, 2000)]
     log.write_text("hello world\n")
     with pytest.raises(InputError, match="not a log of ticks"):
-        TickLog(log, 0)
+        TickLog(log, KEY, 0)
+
+
+@pytest.mark.parametrize("change", ["added in clear", "of another key", "first gone", "swapped", "of another state"])
+def test_ticks_cannot_be_forged(tmp_path: Path, change: str) -> None:
+    """Who moves the clock decides what is due; so a tick without its seal is not acted on."""
+    path, others = tmp_path / "state.ticks", tmp_path / "other.ticks"
+    log = TickLog(path, KEY, 4)
+    for number in range(3):
+        log.write(Tick(number, number * 1000))
+    TickLog(others, bytes(32), 4).write(Tick(9, 9))
+    lines = path.read_text().splitlines(keepends=True)
+    changed = {
+        "added in clear": [*lines, "4 " + msgspec.msgpack.encode(Tick(9, 9)).hex() + "\n"],
+        "of another key": [*lines, others.read_text()],
+        "first gone": lines[1:],
+        "swapped": [lines[1], lines[0], lines[2]],
+        "of another state": [line.replace("4 ", "5 ", 1) for line in lines],
+    }[change]
+    path.write_text("".join(changed))
+    with pytest.raises(InputError):
+        TickLog(path, KEY, 5 if change == "of another state" else 4)
 
 
 def test_the_clock_goes_on_by_the_time_that_passed_since_the_last_event(monkeypatch: pytest.MonkeyPatch) -> None:

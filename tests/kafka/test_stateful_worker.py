@@ -238,15 +238,15 @@ def test_a_changelog_that_is_marked_later_than_the_offset_is_waited_for(stage, s
     here.serve()
     held_back, collect = [3], state.Changelog._collect
 
-    def late(reader, start, views):
-        found = collect(reader, start, views)
+    def late(self, reader, start, views):
+        found = collect(self, reader, start, views)
         if held_back[0]:  # as before the last commit
             held_back[0] -= 1
             for one in found.values():
                 one.position = one.position and msgspec.structs.replace(one.position, next=one.position.next - 10)
         return found
 
-    monkeypatch.setattr(state.Changelog, "_collect", staticmethod(late))
+    monkeypatch.setattr(state.Changelog, "_collect", late)
     here.send(sent[1000:])
     said: list[str] = []
     here.serve(say=said.append)

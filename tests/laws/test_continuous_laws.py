@@ -21,7 +21,7 @@ from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.tables import TABLE_METHODS
 from shoal.tables.continuous import Continuous
-from shoal.tables.continuous_state import load, save
+from shoal.tables.continuous_state import load, save, state_file
 from shoal.tables.datafly import Datafly
 from shoal.verifier import verify
 
@@ -127,14 +127,16 @@ def test_saved_and_loaded_is_as_uninterrupted(tmp_path_factory, chunks, publish,
     declared, promises = schema(people=people), [KAnonymity(3)]
     one = Continuous(declared, promises, publish=publish)
     other = Continuous(declared, promises, publish=publish)
+    file = state_file(path, key)
     for frame in frames(chunks):
         expected = one.push(frame)
         found = other.push(frame)
         assert (expected.word, expected.withheld) == (found.word, found.withheld)
         assert (expected.data is None) == (found.data is None)
         assert expected.data is None or expected.data.equals(found.data)
-        save(other, path, key)
-        other = load(path, declared, promises, publish=publish, key=key)
+        save(other, file)
+        file = state_file(path, key)
+        other = load(file, declared, promises, publish=publish)
 
 
 def test_a_state_says_clearly_why_it_cannot_be_used(tmp_path):
@@ -143,22 +145,24 @@ def test_a_state_says_clearly_why_it_cannot_be_used(tmp_path):
     growing = Continuous(declared, [KAnonymity(2)])
     growing.push(pl.DataFrame([{"age": 1, "zip": "101", "job": "cook", "ill": "flu", "who": 1}], schema=TYPES))
     with pytest.raises(UsageError, match="only under a key"):
-        save(growing, path)
-    save(growing, path, key)
+        save(growing, state_file(path))
+    save(growing, state_file(path, key))
     assert b"101" not in path.read_bytes()
     with pytest.raises(UsageError, match="sealed"):
-        load(path, declared, [KAnonymity(2)])
+        load(state_file(path), declared, [KAnonymity(2)])
     with pytest.raises(InputError, match="cannot be opened"):
-        load(path, declared, [KAnonymity(2)], key=secrets.token_bytes(32))
+        load(state_file(path, secrets.token_bytes(32)), declared, [KAnonymity(2)])
     with pytest.raises(UsageError, match="another schema"):
-        load(path, declared, [KAnonymity(3)], key=key)
+        load(state_file(path, key), declared, [KAnonymity(3)])
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InputError, match="not a state"):
-        load(path, declared, [KAnonymity(2)], key=key)
+        load(state_file(path, key), declared, [KAnonymity(2)])
+    path.unlink()
+    path.mkdir()
     with pytest.raises(InputError, match="cannot read"):
-        load(tmp_path / "none", declared, [KAnonymity(2)])
+        load(state_file(path, key), declared, [KAnonymity(2)])
     with pytest.raises(OutputError):
-        save(growing, tmp_path / "no folder" / "state", key)
+        save(growing, state_file(tmp_path / "no folder" / "state", key))
 
 
 def test_what_cannot_grow_is_refused():
@@ -194,11 +198,11 @@ def test_another_tree_in_the_same_file_is_another_schema(tmp_path):
     declared = Schema.build(quasi={"town": Tree(file=str(file))})
     growing = Continuous(declared, [KAnonymity(2)])
     assert growing.push(pl.DataFrame({"town": ["a", "b", "c", "d"]})).released == 4
-    save(growing, path)
-    load(path, declared, [KAnonymity(2)])
+    save(growing, state_file(path))
+    load(state_file(path), declared, [KAnonymity(2)])
     file.write_text("a;south;*\nb;north;*\nc;south;*\nd;south;*\n")
     with pytest.raises(UsageError, match="another schema"):
-        load(path, declared, [KAnonymity(2)])
+        load(state_file(path), declared, [KAnonymity(2)])
 
 
 def test_an_open_state_holds_no_exact_value_of_anyone_but_one_per_node(tmp_path):
@@ -215,7 +219,7 @@ def test_an_open_state_holds_no_exact_value_of_anyone_but_one_per_node(tmp_path)
     notes = [f"a note that is rather long, of {'someone withheld' if n == 20 else n}" for n in range(40)]
     increment = growing.push(pl.DataFrame({"town": towns, "zip": zips, "note": notes}))
     assert increment.released == 39
-    save(growing, tmp_path / "state")
+    save(growing, state_file(tmp_path / "state"))
     written = (tmp_path / "state").read_bytes()
     assert b"Atlantis" not in written
     assert b"someone withheld" not in written

@@ -16,8 +16,8 @@ from shoal.runtime.kafka.state.changelog import Tick
 def shard(monkeypatch):
     now = SimpleNamespace(at=1000.0)
     monkeypatch.setattr(shards.time, "monotonic", lambda: now.at)
-    work = SimpleNamespace(push=lambda records: ([], []), tick=lambda moment: [], snapshot=lambda: b"")
-    seal = SimpleNamespace(close=lambda state, view, partition: bytes(made.size))
+    work = SimpleNamespace(push=lambda records: ([], []), tick=lambda moment: [], snapshot=lambda: bytes(made.size))
+    seal = SimpleNamespace(close=lambda record, key, partition: record)
     made = Shard("market", "t.market", 0, work, seal)
     made.now = now
     return made

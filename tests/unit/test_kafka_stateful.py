@@ -186,21 +186,31 @@ def test_an_invented_record_does_not_stand_beside_the_real_one():
 
 
 def test_state_is_sealed_for_its_view_and_partition():
-    seal = Seal(KEYS, "z")
-    sealed = seal.close(b"F. Ott", "visits.z", 3)
+    seal, key = Seal(KEYS), key_of("visits.z", "snapshot", 0)
+    sealed = seal.close(b"F. Ott", key, 3)
     assert b"Ott" not in sealed
-    assert seal.open(sealed, "visits.z", 3) == b"F. Ott"
-    for role, view, partition in [("z", "visits.z", 2), ("z", "visits.y", 3), ("y", "visits.z", 3)]:
+    assert seal.open(sealed, key, 3) == b"F. Ott"
+    elsewhere = [
+        (key, 2),
+        (key_of("visits.y", "snapshot", 0), 3),
+        (key_of("visits.z", "snapshot", 1), 3),
+        (key_of("visits.z", "position", 0), 3),
+    ]
+    for other, partition in elsewhere:
         with pytest.raises(InputError, match="cannot be opened"):
-            Seal(KEYS, role).open(sealed, view, partition)
+            seal.open(sealed, other, partition)
+    with pytest.raises(InputError, match="cannot be opened"):
+        Seal(KeyRing().new("default")).open(sealed, key, 3)
+    with pytest.raises(InputError, match="not a state"):
+        seal.open(msgspec.msgpack.encode(state.Position(7, 0, 0)), key, 3)
 
 
 @given(first=st.integers(0, 4), second=st.integers(0, 4), upto=st.integers(0, 12))
 def test_only_a_whole_snapshot_is_a_snapshot(first, second, upto):
     was, state.PIECE = state.PIECE, 10
     try:
-        older = Snapshot(1, 5, 0, bytes(first * 10 + 1))
-        newer = Snapshot(1, 9, 2, b"x" * (second * 10 + 1))
+        older = Snapshot(5, 0, bytes(first * 10 + 1))
+        newer = Snapshot(9, 2, b"x" * (second * 10 + 1))
         log = [*pieces_of("v", "a", older), *pieces_of("v", "b", newer)]
     finally:
         state.PIECE = was

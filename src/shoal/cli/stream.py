@@ -103,7 +103,7 @@ def stream(
     """
     from pathlib import Path
 
-    from shoal.core.keys import KeyRing
+    from shoal.core.keys import DEFAULT, KeyRing
 
     ring = KeyRing.load(Path(keys) if keys else None)
     if policy is not None:
@@ -114,7 +114,7 @@ def stream(
     else:
         raise UsageError("nothing is promised", where="stream", hint="give --policy, or --z and --window")
     state = Path(snapshot) if snapshot else None
-    if state is not None and not ring.keys:
+    if state is not None and DEFAULT not in ring.keys:
         raise UsageError(
             "a snapshot needs a key that outlives this run",
             where="--snapshot",
@@ -172,19 +172,20 @@ def _run(
     from pathlib import Path
 
     from shoal.connect.events import Events, Sink
-    from shoal.connect.files import replacing
     from shoal.core.keys import DEFAULT
     from shoal.core.originals import keep_apart
     from shoal.release import position as places
     from shoal.release.stream import QUIET, LocalRunner, figures
+    from shoal.release.ticks import TickLog
 
     key = ring.derive(DEFAULT, "stream") if DEFAULT in ring.keys else secrets.token_bytes(32)
-    stopped, before = places.unpacked(state.read_bytes()) if state is not None and state.exists() else (None, None)
-    place = places.Place.of(events, key).after(stopped, key)
-    if before is not None:
-        say(_where(events, place, stopped))
+    file = places.snapshot_file(state, key) if state is not None else None
+    stopped = places.read(file) if file is not None else None
+    place = places.Place.of(events, key).after(stopped.place if stopped is not None else None, key)
+    if stopped is not None:
+        say(_where(events, place, stopped.place))
     source = Events(events, job.columns, strict=strict, beat=QUIET)
-    sink = Sink(output, append=before is not None)
+    sink = Sink(output, append=stopped is not None)
     keep_apart([output, synthetic], [events])
     marks = Path(synthetic).open("a") if synthetic else None  # noqa: SIM115
     runner = LocalRunner(
@@ -192,10 +193,10 @@ def _run(
         key,
         _pseudonymous(job, key, sink.write),
         seed=seed,
-        snapshot=before,
+        snapshot=stopped.state if stopped is not None else None,
         strict=strict,
         marks=(lambda numbers: marks.writelines(f"{n}\n" for n in numbers)) if marks else None,
-        ticks=state.with_name(state.name + ".ticks") if state is not None else None,
+        ticks=TickLog(file.path.with_name(file.path.name + ".ticks"), key, file.number) if file is not None else None,
     )
     watching = _watched(runner, watch[1]) if watch else None
     stop: list[int] = []
@@ -214,9 +215,8 @@ def _run(
         sink.close()
         if marks:
             marks.close()
-    if state is not None:
-        with replacing(state) as part:
-            part.write_bytes(places.packed(place.moved(runner.first - begun), runner.snapshot()))
+    if file is not None:
+        places.write(file, place.moved(runner.first - begun), runner.snapshot())
         runner.forget_ticks()
     live.line(end=True)
     if watch and watching is not None:

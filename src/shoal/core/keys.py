@@ -21,7 +21,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from shoal.core.errors import InputError, OutputError, UsageError
+from shoal.core.errors import InputError, UsageError
+from shoal.core.private_file import write_private
 
 DEFAULT = "default"
 SHORTEST = 32  # bytes: what AES-256 and BLAKE2b deserve
@@ -112,16 +113,7 @@ class KeyRing:
             name: [{"epoch": at, "secret": base64.b64encode(secret).decode()} for at, secret in sorted(epochs.items())]
             for name, epochs in self.keys.items()
         }
-        beside = path.with_name(path.name + ".new")
-        try:
-            handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(handle, "w") as out:
-                json.dump({"shoal-keys": 1, "keys": text}, out, indent=1)
-                out.flush()
-                os.fsync(out.fileno())
-            beside.replace(path)
-        except OSError as error:
-            raise OutputError(f"cannot write the key ring ({error.strerror})", where=str(path)) from None
+        write_private(path, json.dumps({"shoal-keys": 1, "keys": text}, indent=1).encode(), "the key ring")
 
     @classmethod
     def open(cls, path: Path) -> KeyRing:

@@ -13,8 +13,8 @@ from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.schema import Schema
 from shoal.promises.base import Promise
 from shoal.tables.base import TableMethod
-from shoal.tables.continuous import Continuous, Increment
-from shoal.tables.continuous_state import load, save
+from shoal.tables.continuous import Increment
+from shoal.tables.continuous_state import load, save, state_file
 from shoal.verifier import Verdict, verify
 
 Publish = Literal["whole", "new"]
@@ -38,13 +38,9 @@ class Chunks:
         keys: KeyRing | None = None,
     ) -> None:
         ring = keys or KeyRing()
-        self._key = ring.derive(DEFAULT, "continuous state") if DEFAULT in ring.keys else None
-        self._path, self._promises = state, promises
-        self._table = (
-            load(state, schema, promises, method, publish=publish, key=self._key)
-            if state.exists()
-            else Continuous(schema, promises, method, publish=publish)
-        )
+        key = ring.derive(DEFAULT, "continuous state") if DEFAULT in ring.keys else None
+        self._file, self._promises = state_file(state, key), promises
+        self._table = load(self._file, schema, promises, method, publish=publish)
 
     def push(self, frame: pl.DataFrame, *, seed: int = 0) -> tuple[Increment, Verdict | None]:
         """Take a chunk; what may be published now, and the verifier's word on it (none if all is held back)."""
@@ -59,7 +55,7 @@ class Chunks:
 
     def settle(self) -> None:
         """Write down what was taken."""
-        save(self._table, self._path, self._key)
+        save(self._table, self._file)
 
     def _people(self, increment: Increment) -> pl.Series | None:
         subject = self._table.schema.subject

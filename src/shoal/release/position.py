@@ -13,9 +13,8 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
-from shoal.core.errors import InputError
+from shoal.core.sealed_state import StateFile
 
-MAGIC = b"shoal stream\n"
 FIRST = 4096
 
 
@@ -66,19 +65,24 @@ def behind(frames: Iterable[pl.DataFrame], read: int) -> Iterator[pl.DataFrame]:
             yield frame
 
 
-def packed(place: Place, state: bytes) -> bytes:
-    """The content of a snapshot file."""
-    head = msgspec.msgpack.encode(place)
-    return MAGIC + len(head).to_bytes(4, "little") + head + state
+class Stopped(msgspec.Struct, frozen=True):
+    """The content of a snapshot file: where the input was left, and the state of the stream."""
+
+    place: Place
+    state: bytes
 
 
-def unpacked(data: bytes) -> tuple[Place | None, bytes]:
-    """Place and state; a snapshot of an older version has no place."""
-    if not data.startswith(MAGIC):
-        return None, data
-    start = len(MAGIC) + 4
-    end = start + int.from_bytes(data[len(MAGIC) : start], "little")
-    try:
-        return msgspec.msgpack.decode(data[start:end], type=Place), data[end:]
-    except msgspec.DecodeError:
-        raise InputError("the snapshot is damaged", where="snapshot") from None
+def snapshot_file(path: Path, key: bytes) -> StateFile:
+    """The file a stream's snapshots are kept in, sealed with the stream's key."""
+    return StateFile(path, "stream", key)
+
+
+def read(file: StateFile) -> Stopped | None:
+    """What the newest snapshot says; nothing if there is none."""
+    content = file.read()
+    return None if content is None else msgspec.msgpack.decode(content, type=Stopped)
+
+
+def write(file: StateFile, place: Place, state: bytes) -> None:
+    """Write the next snapshot."""
+    file.write(msgspec.msgpack.encode(Stopped(place, state)))

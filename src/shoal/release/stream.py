@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -84,7 +83,7 @@ class LocalRunner:
         snapshot: bytes | None = None,
         strict: bool = False,
         marks: Callable[[Sequence[int]], None] | None = None,
-        ticks: Path | None = None,
+        ticks: TickLog | None = None,
     ) -> None:
         self.job = job
         self.first, state = _split(snapshot)
@@ -95,7 +94,7 @@ class LocalRunner:
         self._marks = marks
         self._masks: ColumnView | None = None
         self._time = next(iter(job.schema.of("time")), None)
-        self._log = TickLog(ticks, self.first) if ticks is not None else None
+        self._log = ticks
         self._again = self._log.again if self._log is not None else []
         self._moved = monotonic()
 

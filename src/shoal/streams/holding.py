@@ -29,7 +29,7 @@ from shoal.streams.bounds import Bounds
 from shoal.streams.coder import QuasiCoder
 from shoal.streams.published_boxes import KeptBoxes
 from shoal.streams.sensitive import Sensitive
-from shoal.streams.snapshots import Array, Content, frame_bytes, frame_of, seal, unseal
+from shoal.streams.snapshots import Array, Content, frame_bytes, frame_of, packed, unpacked
 from shoal.streams.tally import Tally
 from shoal.streams.texts import Printer
 
@@ -89,7 +89,7 @@ class Holding(Running):
         self._next = 0
         self._tally = Tally()
         if snapshot is not None:
-            self._restore(unseal(snapshot, self.method, key))
+            self._restore(unpacked(snapshot, self.method, key))
 
     def decide(self, task: Task, events: Events, *, finish: bool) -> None:
         """Release or withhold what is due after these events; everything if ``finish``."""
@@ -198,7 +198,7 @@ class Holding(Running):
             [values.state for values in self.sensitive.values],
             self._promised,
         )
-        return seal(content, self.method, self._key)
+        return packed(content, self.method, self._key)
 
     def _accept(self, batch: Batch) -> None:
         if batch.first < self._next:
@@ -279,7 +279,7 @@ class Holding(Running):
 
     def _restore(self, content: Content) -> None:
         other = content.names != list(self.coder.names) or content.k != self.sensitive.k
-        if other or content.promised not in ("", self._promised):
+        if other or content.promised != self._promised:
             raise UsageError(
                 "the snapshot was made for other quasi columns or other promises",
                 where=self.method,

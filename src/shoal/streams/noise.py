@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 import numpy as np
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
-from shoal.core.errors import InputError, UsageError
+from shoal.core.errors import UsageError
 
 Ints = NDArray[np.int64]
 
@@ -47,11 +44,10 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Faces:
     """The published names of recent people: the one thing of a person that must be kept whole, because it may be used.
 
-    Bounded by the people of the window; encrypted in snapshots.
+    Bounded by the people of the window.
     """
 
-    def __init__(self, key: bytes) -> None:
-        self._cipher = AESGCM(key[:32].ljust(32, b"\0"))
+    def __init__(self) -> None:
         self._of: dict[int, Any] = {}
         self._next = 4096
 
@@ -70,15 +66,10 @@ class Faces:
         """The names of these people."""
         return [self._of[p] for p in people.tolist()]
 
-    def sealed(self) -> bytes:
-        """All names, encrypted."""
-        nonce = os.urandom(12)
-        return nonce + self._cipher.encrypt(nonce, msgspec.msgpack.encode(list(self._of.items())), b"faces")
+    def state(self) -> list[tuple[int, Any]]:
+        """All names, for a snapshot, which is sealed."""
+        return list(self._of.items())
 
-    def open(self, sealed: bytes) -> None:
-        """Take over encrypted names."""
-        try:
-            plain = self._cipher.decrypt(sealed[:12], sealed[12:], b"faces")
-        except InvalidTag:
-            raise InputError("the snapshot's names cannot be opened with this key", where="snapshot") from None
-        self._of = dict(msgspec.msgpack.decode(plain))
+    def restore(self, state: list[tuple[int, Any]]) -> None:
+        """Take over the names of a snapshot."""
+        self._of = dict(state)

@@ -1,11 +1,10 @@
-"""Snapshots of streams that hold records: versioned MessagePack, sealed, because held records are kept whole.
+"""Snapshots of streams that hold records: MessagePack, sealed (``core/sealed_state.py``): held records are kept whole.
 
 The key never stands beside the snapshot: without it a stolen snapshot says nothing, not even whether somebody is in it.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
 from typing import Any
 
@@ -14,9 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.errors import InputError, UsageError
+from shoal.core.sealed_state import seal, unseal
 
-VERSION = 2
+VERSION = 3
 
 
 class Array(msgspec.Struct, frozen=True):
@@ -36,15 +35,6 @@ class Array(msgspec.Struct, frozen=True):
         return np.frombuffer(self.data, np.dtype(self.dtype)).reshape(self.shape).copy()
 
 
-class Sealed(msgspec.Struct, frozen=True):
-    """The outside of a snapshot."""
-
-    format: str
-    version: int
-    method: str
-    content: bytes
-
-
 class Content(msgspec.Struct):
     """The inside: everything a method needs to go on."""
 
@@ -56,36 +46,17 @@ class Content(msgspec.Struct):
     numbers: dict[str, int]
     sums: dict[str, float]
     values: list[tuple[list[tuple[int, int]], list[int]]]
-    promised: str = ""  # what was promised about whom; empty in snapshots of older programs
+    promised: str  # what was promised about whom
 
 
-def seal(content: Content, method: str, key: bytes) -> bytes:
-    """A snapshot as bytes. The same state gives the same bytes."""
-    inside = _cipher(key).encrypt(msgspec.msgpack.encode(content), [method.encode(), bytes([VERSION])])
-    return msgspec.msgpack.encode(Sealed("shoal-stream", VERSION, method, inside))
+def packed(content: Content, method: str, key: bytes) -> bytes:
+    """A snapshot as bytes, sealed. The same state gives the same bytes."""
+    return seal(msgspec.msgpack.encode(content), method, key, version=VERSION)
 
 
-def unseal(snapshot: bytes, method: str, key: bytes) -> Content:
+def unpacked(snapshot: bytes, method: str, key: bytes) -> Content:
     """The content of a snapshot, or a clear word why not."""
-    from cryptography.exceptions import InvalidTag
-
-    try:
-        outside = msgspec.msgpack.decode(snapshot, type=Sealed)
-    except msgspec.MsgspecError:
-        raise InputError("this is not a snapshot of a stream", where="snapshot") from None
-    if outside.version != VERSION:
-        raise InputError(
-            f"expected version {VERSION}, found {outside.version}",
-            where="snapshot",
-            hint="continue with the program that wrote it, or start anew",
-        )
-    if outside.method != method:
-        raise UsageError(f"expected a snapshot of {method}, found one of {outside.method}", where="snapshot")
-    try:
-        inside = _cipher(key).decrypt(outside.content, [method.encode(), bytes([VERSION])])
-    except InvalidTag:
-        raise InputError("the snapshot cannot be opened with this key, or was changed", where="snapshot") from None
-    return msgspec.msgpack.decode(inside, type=Content)
+    return msgspec.msgpack.decode(unseal(snapshot, method, key, version=VERSION), type=Content)
 
 
 def frame_bytes(frame: pl.DataFrame) -> bytes:
@@ -98,9 +69,3 @@ def frame_bytes(frame: pl.DataFrame) -> bytes:
 def frame_of(data: bytes) -> pl.DataFrame:
     """The frame again."""
     return pl.read_ipc(io.BytesIO(data))
-
-
-def _cipher(key: bytes) -> Any:
-    from cryptography.hazmat.primitives.ciphers.aead import AESSIV
-
-    return AESSIV(hashlib.blake2b(b"snapshot", key=key[:64], digest_size=64, person=b"shoal.seal").digest())

@@ -137,7 +137,7 @@ class RunningZ(Running):
         )
         self._coders = {n: Coder(schema[n].hierarchy, key, n, spec.longest) for n in schema.quasi}
         self._people = Printer(key, "subject")
-        self._faces = Faces(key) if spec.noise is not None else None
+        self._faces = Faces() if spec.noise is not None else None
         self._released = 0
         self._dropped = np.zeros(16, np.int64)
         if snapshot is not None:
@@ -206,14 +206,14 @@ class RunningZ(Running):
 
     def snapshot(self) -> bytes:
         """See :class:`Running`."""
-        faces = self._faces.sealed() if self._faces is not None else b""
+        faces = self._faces.state() if self._faces is not None else []
         return self.engine.snapshot(msgspec.msgpack.encode((self._released, self._dropped.tolist(), faces)))
 
     def _open(self, extra: bytes) -> None:
-        released, dropped, faces = msgspec.msgpack.decode(extra, type=tuple[int, list[int], bytes])
+        released, dropped, faces = msgspec.msgpack.decode(extra, type=tuple[int, list[int], list[tuple[int, Any]]])
         self._released, self._dropped = released, np.array(dropped, np.int64)
-        if self._faces is not None and faces:
-            self._faces.open(faces)
+        if self._faces is not None:
+            self._faces.restore(faces)
 
     @property
     def counters(self) -> dict[str, int]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.errors import InputError
+from shoal.core.sealed_state import seal, unseal
 from shoal.core.time import duration, minute_of_week, weekly
 from shoal.kernels.shared import clock as clocks
 from shoal.kernels.zero_delay import sliding as words
@@ -28,16 +29,15 @@ if TYPE_CHECKING:
     from shoal.promises.z_anonymity import ZAnonymity
     from shoal.streams.z_anonymity import ZAnon
 
-VERSION = 1
+KIND = "z-anonymity"
+VERSION = 2
 SLICE = 256  # while the tuner works, it gets a turn after this many events
 Ints = NDArray[np.int64]
 
 
 class Snapshot(msgspec.Struct, forbid_unknown_fields=True):
-    """What survives a stop. Fingerprints only; the key that made them is recognised, not contained."""
+    """What survives a stop: fingerprints, counts, and the names invented events need; sealed with the stream's key."""
 
-    version: int
-    key: bytes
     clock: bytes
     windows: dict[str, dict[str, Any]]
     counters: dict[str, int]
@@ -209,26 +209,19 @@ class ZEngine:
         return list(self.tuner.decisions) if self.tuner is not None else []
 
     def snapshot(self, extra: bytes = b"") -> bytes:
-        """The whole state as MessagePack."""
-        return msgspec.msgpack.encode(
-            Snapshot(
-                VERSION,
-                self._mark(),
-                self.clock.tobytes(),
-                {name: w.state() for name, w in self.windows.items()},
-                {"fakes": self.fakes} | {f"{i}": int(v) for i, v in enumerate(self.totals.ravel())},
-                self.tuner.state() if self.tuner is not None else None,
-                extra,
-            )
+        """The whole state, sealed: with counts raised by a stranger, what one person showed would be released."""
+        held = Snapshot(
+            self.clock.tobytes(),
+            {name: w.state() for name, w in self.windows.items()},
+            {"fakes": self.fakes} | {f"{i}": int(v) for i, v in enumerate(self.totals.ravel())},
+            self.tuner.state() if self.tuner is not None else None,
+            extra,
         )
+        return seal(msgspec.msgpack.encode(held), KIND, self._key, version=VERSION)
 
     def restore(self, data: bytes) -> bytes:
         """Take over a snapshot; returns its extra part. Columns that are new start empty, bounds are this policy's."""
-        held = _read(data)
-        if held.key != self._mark():
-            raise InputError(
-                "the snapshot was made with another key", where="snapshot", hint="fingerprints of two keys never meet"
-            )
+        held = msgspec.msgpack.decode(unseal(data, KIND, self._key, version=VERSION), type=Snapshot)
         clock = np.frombuffer(held.clock, np.int64).copy()
         if len(clock) != len(self.clock):
             raise InputError("the snapshot's clock cannot be read", where="snapshot")
@@ -244,26 +237,6 @@ class ZEngine:
         if self.tuner is not None and held.tuner is not None:
             self.tuner.restore(held.tuner)
         return held.extra
-
-    def _mark(self) -> bytes:
-        return hashlib.blake2b(b"snapshot", key=self._key[:64], digest_size=8).digest()
-
-
-def _read(data: bytes) -> Snapshot:
-    try:
-        version = msgspec.msgpack.decode(data, type=dict[str, Any])["version"]
-    except (msgspec.DecodeError, KeyError):
-        raise InputError("this is not a snapshot of z-anonymity", where="snapshot") from None
-    if version != VERSION:
-        raise InputError(
-            f"the snapshot has version {version}, this program reads version {VERSION}",
-            where="snapshot",
-            hint="replay the last window of the input instead: it rebuilds the state",
-        )
-    try:
-        return msgspec.msgpack.decode(data, type=Snapshot)
-    except msgspec.ValidationError:
-        raise InputError("the snapshot is damaged", where="snapshot") from None
 
 
 def _joined(parts: list[Decided]) -> Decided:

@@ -72,7 +72,7 @@ class ZStream:
         self._form = np.array([SECOND / PER_SECOND[unit], LAST / SECOND * PER_SECOND[unit]])
         self._coder = Coder(hierarchy, key, "value", self.method.longest)
         self._printer = Printer(key, "subject")
-        self._faces = Faces(key) if self.method.noise is not None else None
+        self._faces = Faces() if self.method.noise is not None else None
         self._window = self.engine.windows["value"]
         self._span = promise.micros
         self._z = promise.z
@@ -87,7 +87,7 @@ class ZStream:
         if snapshot is not None:
             extra = self.engine.restore(snapshot)
             if self._faces is not None and extra:
-                self._faces.open(extra)
+                self._faces.restore(msgspec.msgpack.decode(extra, type=list[tuple[int, Any]]))
         self._hand()
 
     def push(self, time: Any, subject: Any, value: Any) -> str | None:
@@ -162,7 +162,7 @@ class ZStream:
 
     def snapshot(self) -> bytes:
         """The whole state; ``ZStream(…, key=the same, snapshot=…)`` continues."""
-        return self.engine.snapshot(self._faces.sealed() if self._faces is not None else b"")
+        return self.engine.snapshot(msgspec.msgpack.encode(self._faces.state()) if self._faces is not None else b"")
 
     def _person(self, subject: Any) -> int:
         kind = subject.__class__  # 1, 1.0 and True are equal keys: numbers have a place of their own

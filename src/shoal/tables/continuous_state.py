@@ -1,28 +1,28 @@
-"""The state of continuous mode in a file: MessagePack, sealed wherever it holds what must not be read."""
+"""The state of continuous mode in a file: MessagePack, sealed wherever there is a key (``core/sealed_state.py``)."""
 
 from __future__ import annotations
 
 import hashlib
 import io
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
 import polars as pl
 
-from shoal.core.errors import InputError, OutputError, UsageError
+from shoal.core.errors import InputError, UsageError
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Schema
+from shoal.core.sealed_state import StateFile
 from shoal.promises.base import Promise
 from shoal.tables.base import TableMethod
 from shoal.tables.continuous import Continuous
 from shoal.tables.growing import Cells, Growing
 
-VERSION = 1
-FORMAT = "shoal-continuous"
+KIND = "continuous mode"
+VERSION = 2
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -34,8 +34,9 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Content(msgspec.Struct, frozen=True):
-    """Everything that is needed to go on."""
+    """Everything that is needed to go on, and the declarations it was made for."""
 
+    declared: str  # fingerprint of schema, promises and mode
     chunks: int
     pending: bytes | None
     released: bytes | None
@@ -43,26 +44,22 @@ class Content(msgspec.Struct, frozen=True):
     columns: dict[str, Column]
 
 
-class State(msgspec.Struct, frozen=True):
-    """The outside: what it is, for which declarations it was made, and the content, sealed or not."""
-
-    format: str
-    version: int
-    declared: str  # fingerprint of schema, promises and mode
-    sealed: bool
-    content: bytes
+def state_file(path: Path, key: bytes | None = None) -> StateFile:
+    """The file a growing table is kept in; with a key it is sealed, and refused if it is not."""
+    return StateFile(path, KIND, key, version=VERSION)
 
 
-def save(continuous: Continuous, path: Path, key: bytes | None = None) -> None:
-    """Write the state beside and rename. Held rows and subjects are kept whole, so with them a ``key`` is needed."""
+def save(continuous: Continuous, file: StateFile) -> None:
+    """Write the state. Held rows and subjects are kept whole, so with them a file under a key is needed."""
     whole = continuous.growing
-    if key is None and (continuous.pending is not None or continuous.schema.subject is not None):
+    if not file.seals and (continuous.pending is not None or continuous.schema.subject is not None):
         raise UsageError(
             "this state holds rows or people that were not published: it is written only under a key",
-            where=str(path),
+            where=str(file.path),
             hint="set SHOAL_KEY, or make one: shoal keys new default --ring keys.json",
         )
     content = Content(
+        _declared(continuous),
         continuous.chunks,
         _bytes(continuous.pending),
         _bytes(continuous.released),
@@ -74,47 +71,32 @@ def save(continuous: Continuous, path: Path, key: bytes | None = None) -> None:
             for name, c in whole.cells.items()
         },
     )
-    inside = msgspec.msgpack.encode(content)
-    declared = _declared(continuous)
-    sealed = inside if key is None else _cipher(key).encrypt(inside, [declared.encode()])
-    state = State(FORMAT, VERSION, declared, key is not None, sealed)
-    beside = path.with_name(path.name + ".new")
-    try:
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            out.write(msgspec.msgpack.encode(state))
-            out.flush()
-            os.fsync(out.fileno())
-        beside.replace(path)
-    except OSError as error:
-        raise OutputError(f"cannot write the state ({error.strerror})", where=str(path)) from None
+    file.write(msgspec.msgpack.encode(content))
 
 
 def load(
-    path: Path,
+    file: StateFile,
     schema: Schema,
     promises: Sequence[Promise],
     method: TableMethod | None = None,
     *,
     publish: Literal["whole", "new"] = "whole",
-    key: bytes | None = None,
 ) -> Continuous:
-    """Go on where the state was written; schema, promises and mode must be the same."""
+    """Go on where the state was written, or begin; schema, promises and mode must be the same."""
     continuous = Continuous(schema, promises, method, publish=publish)
+    inside = file.read()
+    if inside is None:
+        return continuous
     try:
-        state = msgspec.msgpack.decode(path.read_bytes(), type=State)
-    except OSError as error:
-        raise InputError(f"cannot read the state ({error.strerror})", where=str(path)) from None
-    except msgspec.MsgspecError:
-        raise InputError("this is not a state of continuous mode, or it was cut off", where=str(path)) from None
-    if (state.format, state.version) != (FORMAT, VERSION):
-        raise InputError(f"expected version {VERSION} of {FORMAT}, found another", where=str(path))
-    if state.declared != _declared(continuous):
+        content = msgspec.msgpack.decode(inside, type=Content)
+    except (msgspec.MsgspecError, ValueError):  # without a seal anything may stand there
+        raise InputError("this is not a state of continuous mode", where=str(file.path)) from None
+    if content.declared != _declared(continuous):
         raise UsageError(
             "the state was made with another schema, other promises or another mode",
-            where=str(path),
+            where=str(file.path),
             hint="use what it was made with, or start anew with another file",
         )
-    content = msgspec.msgpack.decode(_open(state, key, path), type=Content)
     continuous.chunks = content.chunks
     continuous.pending = _frame(content.pending)
     continuous.released = _frame(content.released)
@@ -131,20 +113,6 @@ def load(
     return continuous
 
 
-def _open(state: State, key: bytes | None, path: Path) -> bytes:
-    from cryptography.exceptions import InvalidTag
-
-    if not state.sealed:
-        return state.content
-    if key is None:
-        raise UsageError("the state is sealed", where=str(path), hint="give the key it was written with")
-    try:
-        opened: bytes = _cipher(key).decrypt(state.content, [state.declared.encode()])
-    except InvalidTag:
-        raise InputError("the state cannot be opened with this key, or was changed", where=str(path)) from None
-    return opened
-
-
 def _declared(continuous: Continuous) -> str:
     columns = {n: msgspec.to_builtins(c, enc_hook=repr) for n, c in continuous.schema.columns.items()}
     for name, column in continuous.schema.columns.items():
@@ -154,12 +122,6 @@ def _declared(continuous: Continuous) -> str:
     asked = [msgspec.to_builtins(p) for p in continuous.promises]
     text = msgspec.json.encode([columns, asked, continuous.publish], order="deterministic")
     return hashlib.blake2b(text, digest_size=16).hexdigest()
-
-
-def _cipher(key: bytes) -> Any:
-    from cryptography.hazmat.primitives.ciphers.aead import AESSIV
-
-    return AESSIV(hashlib.blake2b(b"continuous", key=key[:64], digest_size=64, person=b"shoal.seal").digest())
 
 
 def _bytes(frame: pl.DataFrame | None) -> bytes | None:

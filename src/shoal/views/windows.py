@@ -14,8 +14,9 @@ import msgspec
 import polars as pl
 
 from shoal.core.errors import UsageError
-from shoal.core.keys import KeyRing
+from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.schema import Schema
+from shoal.core.sealed_state import seal, unseal
 from shoal.core.time import duration
 from shoal.masks.base import dtype_of, text_of
 from shoal.masks.pseudonym import seconds
@@ -25,7 +26,8 @@ from shoal.views.frames import FOREVER, ColumnView, moment
 from shoal.views.record_writer import record_type
 from shoal.views.role_view import RoleView
 
-VERSION = 1
+KIND = "windows"
+VERSION = 2
 WAIT = 256  # events ahead of the clock that are remembered; the oldest gives way
 
 
@@ -110,18 +112,19 @@ class WindowedView:
         return self._assigner.now if self._time else None
 
     def snapshot(self) -> bytes:
-        """The whole state. It holds records in clear: encrypt it before it leaves the process."""
-        held = {"state": self._assigner.state(), "ahead": self._ahead}
-        return msgspec.msgpack.encode({"version": VERSION, "number": self._number, **held})
+        """The whole state, sealed with the key `default`: it holds records whole."""
+        held = {"number": self._number, "state": self._assigner.state(), "ahead": self._ahead}
+        return seal(msgspec.msgpack.encode(held), KIND, self._state_key(), version=VERSION)
 
     def restore(self, snapshot: bytes) -> None:
         """Continue as if nothing had happened."""
-        state = msgspec.msgpack.decode(snapshot)
-        if state.get("version") != VERSION:
-            raise UsageError("the snapshot is of another version", hint="start anew from the input log")
+        state = msgspec.msgpack.decode(unseal(snapshot, KIND, self._state_key(), version=VERSION))
         self._number = state["number"]
-        self._ahead = [(at, who) for at, who in state.get("ahead", ())]
+        self._ahead = [(at, who) for at, who in state["ahead"]]
         self._assigner.restore(state["state"])
+
+    def _state_key(self) -> bytes:
+        return self._keys.derive(DEFAULT, "window state", role=self._view.role)
 
     def _held(self, event: Event) -> tuple[int, bytes]:
         number, record = msgspec.msgpack.decode(event.item)

@@ -18,7 +18,6 @@ from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.output import Disguise, Outgoing, Record
 from shoal.runtime.kafka.state.changelog import (
-    VERSION,
     Changelog,
     Found,
     Position,
@@ -104,17 +103,17 @@ class Shard:
         waited = time.monotonic() - self.saved
         return self.behind >= EVERY * worth or (self.behind + self.ticked > 0 and waited > OFTEN * worth)
 
-    def snapshot(self) -> list[tuple[bytes, bytes | None]]:
+    def snapshot(self) -> list[tuple[bytes, bytes]]:
         """The changelog records of a snapshot of now."""
-        sealed = self.seal.close(self.work.snapshot(), self.view, self.partition)
-        taken = Snapshot(VERSION, self.next, self.ticks, sealed)
-        out: list[tuple[bytes, bytes | None]] = list(pieces_of(self.view, name_of(self.view, taken), taken))
-        self.behind, self.ticked, self.size, self.saved = 0, 0, len(sealed), time.monotonic()
+        taken = Snapshot(self.next, self.ticks, self.work.snapshot())
+        out = [self._sealed(*piece) for piece in pieces_of(self.view, name_of(self.view, taken), taken)]
+        self.behind, self.ticked, self.size, self.saved = 0, 0, len(taken.data), time.monotonic()
         return out
 
     def position(self) -> tuple[bytes, bytes]:
         """The changelog record that says how far the published output stands."""
-        return key_of(self.view, "position"), msgspec.msgpack.encode(Position(self.next, self.ticks, self.since))
+        at = Position(self.next, self.ticks, self.since)
+        return self._sealed(key_of(self.view, "position"), msgspec.msgpack.encode(at))
 
     def stand(self) -> Stand:
         """What the note of a commit says of it."""
@@ -123,7 +122,10 @@ class Shard:
     def logged(self, tick: Tick) -> tuple[bytes, bytes]:
         """The changelog record of a tick. Keys come round again, so that ticks of old snapshots are written over."""
         self.newest = tick.number
-        return key_of(self.view, "tick", tick.number % (4 * TICKS)), msgspec.msgpack.encode(tick)
+        return self._sealed(key_of(self.view, "tick", tick.number % (4 * TICKS)), msgspec.msgpack.encode(tick))
+
+    def _sealed(self, key: bytes, value: bytes) -> tuple[bytes, bytes]:
+        return key, self.seal.close(value, key, self.partition)
 
 
 class Restorer:
@@ -141,7 +143,7 @@ class Restorer:
     ) -> None:
         self._policy, self._keys, self._properties, self._topic = policy, keys, properties, topic
         self._counters, self._say, self._decode = counters, say, decode
-        self._changelog = Changelog(properties, internal(topic, "changelog"))
+        self._changelog = Changelog(properties, internal(topic, "changelog"), keys)
 
     def restore(
         self, partition: int, views: Mapping[str, tuple[str, Disguise]], starts: Mapping[str, int], note: str
@@ -177,7 +179,7 @@ class Restorer:
     def _back(self, role: str, view: str, partition: int, disguise: Disguise, said: Found, start: int) -> Shard:
         def fresh(snapshot: bytes | None) -> Shard:
             work = stateful.start(self._policy, role, partition, self._keys, disguise, snapshot)
-            return Shard(role, view, partition, work, Seal(self._keys, role))
+            return Shard(role, view, partition, work, Seal(self._keys))
 
         position, snapshot = said.position, said.snapshot
         if position is None:
@@ -185,11 +187,10 @@ class Restorer:
             shard.next = start
             return shard
         try:
-            if snapshot is None or snapshot.version != VERSION:
-                raise _LostError("its snapshot is of another version of this program, or is not whole")
-            sealed = Seal(self._keys, role).open(snapshot.data, view, partition)
+            if snapshot is None:
+                raise _LostError("its snapshot is not whole")
             try:
-                shard = fresh(sealed)
+                shard = fresh(snapshot.data)
             except InputError as error:
                 raise _LostError(error.message) from None
             shard.next, shard.ticks, shard.since = snapshot.next, snapshot.ticks, position.since

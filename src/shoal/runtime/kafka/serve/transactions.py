@@ -83,7 +83,7 @@ class Transactions:
             except BufferError:
                 self.write(topic, one.value, one.key, one.partition, one.timestamp)
 
-    def keep(self, topic: str, partition: int, records: list[tuple[bytes, bytes | None]]) -> int:
+    def keep(self, topic: str, partition: int, records: list[tuple[bytes, bytes]]) -> int:
         """Records that belong together; answers the offset of the first once the broker has them."""
         placed: list[int] = []
 

@@ -110,7 +110,7 @@ class Worker:
         """Wait until whoever reads the changelog next sees what was committed last."""
         views = [self._views[role].name for role in self._masking.stateful]
         for partition, note in self._noted.items():
-            Changelog(self._properties, self._changelog).read(partition, views, note)
+            Changelog(self._properties, self._changelog, self._keys).read(partition, views, note)
 
     def _loop(self, stop: Callable[[], bool]) -> None:
         last = heard = time.monotonic()
@@ -199,7 +199,7 @@ class Worker:
                 pieces = shard.snapshot()
                 shard.since = self._out.keep(self._changelog, shard.partition, pieces)
                 self.counters.snapshots += 1
-                self.counters.state_bytes[shard.role] = sum(len(value or b"") for _, value in pieces)
+                self.counters.state_bytes[shard.role] = sum(len(value) for _, value in pieces)
         for partition, key, value in ticks:
             self._out.write(self._changelog, value, key, partition)
         for shard in shards:

@@ -4,11 +4,11 @@ Partition i of the changelog belongs to partition i of the source. Per view it c
 
 - ``position``: how far the view's *published* output stands: the next input offset, how many ticks were acted on, and
   from where in the changelog a restore must read;
-- ``snapshot``: the sealed state at an earlier or equal position, cut into pieces below the message limit;
+- ``snapshot``: the state at an earlier or equal position, cut into pieces below the message limit;
 - ``tick``: the clock moved though no record came. It is committed before it is acted on, so that a replay moves the
   clock at the same place.
 
-The newest record of every key is all a restore needs, so the topic is compacted.
+The newest record of every key is all a restore needs, so the topic is compacted. Every record is sealed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from shoal.connect.kafka import TIMEOUT, KafkaError, kind_of, library, told
-from shoal.core.errors import InputError
 from shoal.core.keys import DEFAULT, KeyRing
+from shoal.core.sealed_state import seal, unseal
 
-VERSION = 1
+KIND = "a view"
+VERSION = 2
 PIECE = 500_000  # bytes; brokers and clients take a million at most unless told otherwise
 PATIENCE = 60.0  # seconds until the changelog must show what was committed
 TAIL = 64  # changelog records read first: the newest position is nearly always among them
@@ -50,7 +51,6 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
 class Piece(msgspec.Struct, frozen=True, array_like=True):
     """A part of a snapshot taken at ``next`` after ``ticks`` ticks; pieces of one snapshot share ``name``."""
 
-    version: int
     name: str
     at: int
     of: int
@@ -60,9 +60,8 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Snapshot(NamedTuple):
-    """A whole snapshot, still sealed."""
+    """A whole snapshot."""
 
-    version: int
     next: int
     ticks: int
     data: bytes
@@ -83,7 +82,7 @@ class Found:
             return None
         first = self.pieces[0]
         data = b"".join(self.pieces[at].data for at in range(first.of))
-        return Snapshot(first.version, first.next, first.ticks, data)
+        return Snapshot(first.next, first.ticks, data)
 
     def take(self, kind: str, value: bytes) -> None:
         """One record of the changelog."""
@@ -146,34 +145,28 @@ def pieces_of(view: str, name: str, snapshot: Snapshot) -> Iterator[tuple[bytes,
     cuts = range(0, max(1, len(snapshot.data)), PIECE)
     for at, cut in enumerate(cuts):
         part = snapshot.data[cut : cut + PIECE]
-        piece = Piece(snapshot.version, name, at, len(cuts), snapshot.next, snapshot.ticks, part)
+        piece = Piece(name, at, len(cuts), snapshot.next, snapshot.ticks, part)
         yield key_of(view, "snapshot", at), msgspec.msgpack.encode(piece)
 
 
 class Seal:
-    """Snapshots leave the process sealed: what they hold may be records in clear."""
+    """Records of the changelog leave the process sealed, each for its key and partition only.
 
-    def __init__(self, keys: KeyRing, role: str) -> None:
-        from cryptography.hazmat.primitives.ciphers.aead import AESSIV
+    So nobody who may write to the topic can move a position or the clock, or put a snapshot in another's place. An
+    *older* record put back is genuine; that it is older is told by the note of the committed offset.
+    """
 
-        self._cipher = AESSIV(keys.derive(DEFAULT, "state", role=role, size=64))
+    def __init__(self, keys: KeyRing) -> None:
+        self._key = keys.derive(DEFAULT, "state")
 
-    def close(self, state: bytes, view: str, partition: int) -> bytes:
-        """Sealed, for this view and partition only."""
-        return self._cipher.encrypt(state, [f"{view}/{partition}/{VERSION}".encode()])
+    def close(self, record: bytes, key: bytes, partition: int) -> bytes:
+        """The value of a record, sealed."""
+        return seal(record, KIND, self._key, version=VERSION, place=f"{key.decode()}@{partition}")
 
-    def open(self, sealed: bytes, view: str, partition: int) -> bytes:
+    def open(self, sealed: bytes, key: bytes, partition: int) -> bytes:
         """Open again, or a clear word why not."""
-        from cryptography.exceptions import InvalidTag
-
-        try:
-            return self._cipher.decrypt(sealed, [f"{view}/{partition}/{VERSION}".encode()])
-        except InvalidTag:
-            raise InputError(
-                "the state cannot be opened with this key, or was changed",
-                where=f"{view}, partition {partition}",
-                hint="start with the key it was written with",
-            ) from None
+        place = f"{key.decode()}@{partition}"
+        return unseal(sealed, KIND, self._key, version=VERSION, place=place, where=f"changelog, {place}")
 
 
 def name_of(view: str, snapshot: Snapshot) -> str:
@@ -185,8 +178,8 @@ def name_of(view: str, snapshot: Snapshot) -> str:
 class Changelog:
     """Reads what was committed to one changelog partition."""
 
-    def __init__(self, properties: Mapping[str, Any], topic: str) -> None:
-        self._properties, self._topic = properties, topic
+    def __init__(self, properties: Mapping[str, Any], topic: str, keys: KeyRing) -> None:
+        self._properties, self._topic, self._seal = properties, topic, Seal(keys)
         self.early = 0  # how often the last reading found less than was committed
 
     def read(self, partition: int, views: list[str], note: str = "") -> dict[str, Found]:
@@ -220,15 +213,14 @@ class Changelog:
             else:
                 return found
 
-    @staticmethod
-    def _collect(reader: Reader, start: int, views: list[str]) -> dict[str, Found]:
+    def _collect(self, reader: Reader, start: int, views: list[str]) -> dict[str, Found]:
         found = {view: Found() for view in views}
         for message in reader.read(start):
             if message.value() is None or message.key() is None:
                 continue
             view, kind, _ = message.key().decode().rsplit("/", 2)
             if view in found:
-                found[view].take(kind, message.value())
+                found[view].take(kind, self._seal.open(message.value(), message.key(), message.partition()))
         return found
 
 
