@@ -21,7 +21,7 @@ from shoal.masks import MASKS
 from shoal.masks.base import Context
 from shoal.release.collusion import Cause, Seen, collusion
 from shoal.testing.masks import fixed_ring
-from shoal.views.frames import ColumnView
+from shoal.views.frames import FrameView
 from shoal.views.records import RecordViews
 from shoal.views.role_view import RoleView
 
@@ -169,7 +169,7 @@ def columns() -> None:
     kinds = {"pid": "str", "name": "str", "zip": "str", "age": "int", "ins_no": "str", "diag": "str"}
     schema = Schema({c: Column("plain", type=k) for c, k in kinds.items()})  # type: ignore[arg-type]
     masks = {c.replace("ins.no", "ins_no"): MASKS.decode(m) for c, m in FIVE.items()}
-    compiled = ColumnView(RoleView.resolve("role", schema, "everything", masks), frame.schema, KEYS)
+    compiled = FrameView(RoleView.resolve("role", schema, "everything", masks), frame.schema, KEYS)
     low = pl.col("age") // 10 * 10
     hand = [
         pl.lit("*").alias("pid"),

@@ -19,11 +19,11 @@ from shoal.masks import MASKS
 from shoal.masks.chain import Chain
 from shoal.policy.paths import matching, steps, tree
 from shoal.testing.masks import fixed_ring
-from shoal.views.frames import ColumnView
-from shoal.views.record_writer import record_type
+from shoal.views.frames import FrameView
 from shoal.views.records import RecordViews
 from shoal.views.role_view import RoleView
-from shoal.views.windows import frame_of, plain
+from shoal.views.types import record_type
+from shoal.views.windows import frame_of, plain, told_in_utc
 
 KEYS = fixed_ring()
 SCHEMA = Schema(
@@ -41,6 +41,9 @@ SCHEMA = Schema(
         "visits[*].cost": Column("plain", type="float"),
         "tags[*]": Column("plain", type="str"),
         "time": Column("time", type="int"),
+        "seen": Column("plain", type="datetime"),
+        "alive": Column("plain", type="bool"),
+        "stays[*].until": Column("plain", type="datetime"),
     }
 )
 TEXT = [
@@ -71,11 +74,16 @@ CHOICES = {
     "int": [MASKS.decode(m) for m in NUMBER],
     "float": [MASKS.decode(m) for m in NUMBER],
     "date": [MASKS.decode(m) for m in ({"use": "date-shift", "days": 9}, {"use": "pseudonym"}, {"use": "blur"})],
+    "datetime": [MASKS.decode(m) for m in ({"use": "date-shift", "days": 9}, {"use": "pseudonym"}, {"use": "blur"})],
+    "bool": [MASKS.decode(m) for m in ("suppress", "pseudonym", {"use": "suppress", "to": "zero"}, "tokenize")],
 }
 words = st.text(max_size=6) | st.sampled_from(["F. Ott", "TK", "10115", "a@b.org"])
 card = st.none() | st.fixed_dictionaries({"code": st.integers(0, 99)})
 insurance = st.fixed_dictionaries({}, optional={"co": st.none() | words, "no": words, "card": card})
 visit = st.none() | st.fixed_dictionaries({}, optional={"ward": words, "cost": st.none() | st.floats(-1e6, 1e6)})
+zones = st.sampled_from([None, datetime.UTC, datetime.timezone(datetime.timedelta(hours=2))])
+spans = (datetime.datetime(1900, 1, 1), datetime.datetime(2100, 1, 1))
+moments = st.datetimes(*spans, timezones=zones).map(lambda d: d.isoformat())
 records = st.fixed_dictionaries(
     {"pid": st.integers(1, 5), "undeclared": words},
     optional={
@@ -88,6 +96,9 @@ records = st.fixed_dictionaries(
         "visits": st.none() | st.lists(visit, max_size=3),
         "tags": st.lists(st.none() | words, max_size=3),
         "time": st.integers(0, 10**6),
+        "seen": st.none() | moments,
+        "alive": st.none() | st.booleans(),
+        "stays": st.none() | st.lists(st.none() | st.fixed_dictionaries({}, optional={"until": moments}), max_size=2),
     },
 )
 
@@ -111,11 +122,11 @@ def as_json(value):
 def test_records_and_columns_agree(pair, rows):
     raw = [json.dumps(row).encode() for row in rows]
     decode = msgspec.json.Decoder(record_type(tree(SCHEMA.columns), SCHEMA)).decode
-    frame = frame_of([plain(decode(r)) for r in raw], SCHEMA)
+    frame = frame_of([told_in_utc(plain(decode(r))) for r in raw], SCHEMA)
     made = RecordViews(pair, KEYS).many(raw)
     assert not made.refused
     for view, out in zip(pair, made.views, strict=True):
-        viewed = ColumnView(view, frame.schema, KEYS).apply(frame)
+        viewed = FrameView(view, frame.schema, KEYS).apply(frame)
         assert [json.loads(r) for r in out] == [as_json(row) for row in viewed.data.to_dicts()]
         assert viewed.subjects.to_list() == [str(row["pid"]) for row in rows]
 
@@ -148,7 +159,7 @@ def test_nothing_leaves_that_is_not_shown(view, row):
 @given(views(), records)
 def test_output_types_are_known_before_running(view, row):
     (out,) = RecordViews([view], KEYS)(json.dumps(row).encode())
-    python = {"int": int, "float": (int, float), "str": str, "bool": bool, "date": str}
+    python = {"int": int, "float": (int, float), "str": str, "bool": bool, "date": str, "datetime": str}
     kinds = view.outputs()
     for path, value in leaves(json.loads(out)):
         if value is not None and path in kinds and not (value == "*" and path in view.hides):
@@ -167,11 +178,12 @@ def test_a_bad_record_is_refused_and_nobody_is_quoted(view, junk):
         assert "Zoe" not in reason
 
 
-def test_a_raw_field_keeps_its_bytes():
+def test_the_spelling_of_a_value_is_not_handed_on():
+    """Odd spelling of a number or a text would tie two roles' views of one record together."""
     view = RoleView.resolve("a", SCHEMA, ["weight", "ins"], {})
     (out,) = RecordViews([view], KEYS)(b'{"weight": 1.10e0, "ins": {"co": "T\\u004b"}}')
-    assert b'"weight":1.10e0' in out
-    assert b'"T\\u004b"' in out
+    assert b'"weight":1.1,' in out
+    assert b'"TK"' in out
 
 
 def test_a_path_that_matches_nothing_is_an_error():
@@ -203,14 +215,14 @@ def test_steps_and_groups():
 def test_data_without_a_shown_column_is_refused():
     view = RoleView.resolve("nurse", SCHEMA, ["age"], {})
     with pytest.raises(PolicyError, match="lacks columns"):
-        ColumnView(view, pl.DataFrame({"pid": [1]}).schema, KEYS)
+        FrameView(view, pl.DataFrame({"pid": [1]}).schema, KEYS)
 
 
 def test_a_column_of_another_type_is_refused_without_a_value():
     schema = Schema({"age": Column("quasi", type="int")})
     frame = pl.DataFrame({"age": ["28", "Zoe"]})
     with pytest.raises(InputError) as caught:
-        ColumnView(RoleView.resolve("a", schema, ["age"]), frame.schema, KEYS).apply(frame)
+        FrameView(RoleView.resolve("a", schema, ["age"]), frame.schema, KEYS).apply(frame)
     assert "Zoe" not in str(caught.value)
 
 
@@ -224,5 +236,5 @@ def test_the_same_vault_serves_records_and_columns(tmp_path):
     )
     (out,) = RecordViews([view], KEYS)(b'{"pid": 1, "name": "F. Ott"}')
     frame = pl.DataFrame({"pid": [2, 1], "name": ["F. Ott", "L. Lieb"]})
-    made = ColumnView(view, frame.schema, KEYS).apply(frame).data["name"].to_list()
+    made = FrameView(view, frame.schema, KEYS).apply(frame).data["name"].to_list()
     assert json.loads(out)["name"] == made[0] != made[1]

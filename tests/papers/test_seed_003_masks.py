@@ -14,7 +14,7 @@ from shoal.policy.load import load
 from shoal.release import roles as role_views
 from shoal.testing.masks import fixed_ring
 from shoal.verifier import verify
-from shoal.views.frames import ColumnView
+from shoal.views.frames import FrameView
 from shoal.views.records import RecordViews
 from shoal.views.role_view import RoleView
 
@@ -159,7 +159,7 @@ def run(rows: dict, column: str, mask: dict, types: dict) -> list:
     frame = pl.DataFrame(rows)
     schema = Schema({name: Column("plain", type=types.get(name)) for name in rows})
     view = RoleView.resolve("role", schema, "everything", {column: MASKS.decode(mask)})
-    made = ColumnView(view, frame.schema, KEYS).apply(frame).data[column].to_list()
+    made = FrameView(view, frame.schema, KEYS).apply(frame).data[column].to_list()
     records = RecordViews([view], KEYS).many(frame.write_ndjson().encode().splitlines())
     import json
 

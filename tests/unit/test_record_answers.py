@@ -33,7 +33,7 @@ def test_no_more_is_kept_than_there_is_room_for(monkeypatch):
     asked: list[int] = []
     answers = Answers(lambda value: asked.append(value) or value + 1)  # type: ignore[func-returns-value]
     for value in (1, 2, 3, 4, 5, 1, 5):
-        assert (answers.get(value) or answers.ask(value)) == msgspec.json.encode(value + 1)
+        assert answers[value] == value + 1
     assert len(answers) == 3
     assert asked == [1, 2, 3, 4, 5, 5]
 

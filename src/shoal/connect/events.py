@@ -150,7 +150,7 @@ class Events:
         try:
             frame = pl.read_ndjson(io.BytesIO(lines), schema=schema)
             ends = int(np.count_nonzero(np.frombuffer(lines, np.uint8) == NEWLINE))  # thrice as fast as bytes.count
-            if frame.height == ends + (not lines.endswith(b"\n")):
+            if frame.height == ends + (not lines.endswith(b"\n")) and not _has_parts(frame, lines):
                 return frame
         except pl.exceptions.PolarsError:
             pass
@@ -181,6 +181,12 @@ class Events:
             if record is None:
                 if self.strict:
                     raise InputError("not a JSON object", where=f"{self.path}, line {self._lines + at + 1:,}")
+                self.bad += 1
+                record = {}
+            if any(isinstance(record.get(name), list | dict) for name in schema):
+                if self.strict:
+                    where = f"{self.path}, line {self._lines + at + 1:,}"
+                    raise InputError("an object or a list where a single value is expected", where=where)
                 self.bad += 1
                 record = {}
             rows.append({name: _fitting(record.get(name), schema[name]) for name in schema})
@@ -236,6 +242,18 @@ def _record(line: bytes) -> dict[str, object] | None:
     return record if isinstance(record, dict) else None
 
 
+def _has_parts(frame: pl.DataFrame, lines: bytes) -> bool:
+    """Whether a text is really an object or a list, which the fast road writes as text: fields nobody declared."""
+    texts = [c for c, dtype in frame.schema.items() if dtype == pl.String]
+    looks = frame.select(pl.any_horizontal(pl.lit(False), *(pl.col(c).str.contains(r"^[\[{]") for c in texts)))
+    suspects = looks.to_series().fill_null(False).arg_true()
+    if not len(suspects):
+        return False
+    every = lines.split(b"\n")
+    records = [_record(every[at]) for at in suspects]
+    return any(isinstance(r.get(c), list | dict) for r in records if r is not None for c in texts)
+
+
 def _fitting(value: object, dtype: pl.DataType) -> object:
     if dtype == pl.String:
         return value if value is None or isinstance(value, str) else _text(value)
@@ -252,9 +270,6 @@ def _text(value: object) -> str:
     """What is no text, as the fast road writes it: 7, 7.0 and 7e0 are one person, whatever stands in other lines."""
     if isinstance(value, float):
         return np.format_float_positional(value, trim="-")
-    if isinstance(value, list | dict):  # it quotes what stands inside in ways of its own
-        line = io.BytesIO(msgspec.json.encode({"value": value}))
-        return str(pl.read_ndjson(line, schema={"value": pl.String()})["value"][0])
     return json.dumps(value)
 
 

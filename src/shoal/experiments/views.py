@@ -32,7 +32,7 @@ from shoal.streams.base import Batch, StreamMethod
 from shoal.streams.z_stream import z_anonymity
 from shoal.views.records import RecordViews
 from shoal.views.role_view import RoleView
-from shoal.views.windows import WindowedView
+from shoal.views.windows import WindowView
 
 RECORDS = 20_000
 WINDOWS = (10, 30, 100, 300, 1000)
@@ -122,7 +122,7 @@ def _windows(frame: pl.DataFrame) -> list[dict[str, Any]]:
     for name, options in (("aggregate", "function: mean"), ("microaggregate", "k: 3"), ("shuffle", "k: 3")):
         for size in WINDOWS:
             mask = f"age: {{use: {name}, {options}, window: {{use: tumbling, size: {size}}}}}"
-            view = WindowedView(RoleView.of(_policy(f"    masks: {{{mask}}}"), "role"), _ring())
+            view = WindowView(RoleView.of(_policy(f"    masks: {{{mask}}}"), "role"), _ring())
             seconds, found = _timed(lambda view=view: _pushed(view, records))  # type: ignore[misc]
             waits = [at - o.number for at, o in found if o.record is not None]
             losses = [
@@ -133,7 +133,7 @@ def _windows(frame: pl.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _pushed(view: WindowedView, records: Sequence[bytes]) -> list[tuple[int, Any]]:
+def _pushed(view: WindowView, records: Sequence[bytes]) -> list[tuple[int, Any]]:
     found = [(at, outcome) for at, record in enumerate(records) for outcome in view.push(record)]
     return found + [(len(records), outcome) for outcome in view.flush()]
 

@@ -16,7 +16,7 @@ from shoal.release.collusion import Pool, Seen, collusion
 from shoal.release.table import anonymize
 from shoal.tables import TableMethod
 from shoal.tables.base import Progress, silent
-from shoal.views.frames import ColumnView
+from shoal.views.frames import FrameView
 from shoal.views.role_view import RoleView
 from shoal.views.table import table_view
 
@@ -51,7 +51,7 @@ def view(
     chosen = policy.view(role)
     keys = KeyRing.load() if keys is None else keys
     if not chosen.promises:
-        viewed = ColumnView(RoleView.of(policy, role), frame.schema, keys).apply(frame)
+        viewed = FrameView(RoleView.of(policy, role), frame.schema, keys).apply(frame)
         return RoleRelease(role, viewed.data, viewed.rows, viewed.withheld)
     notes: list[str] = []
     using = method or chosen.method

@@ -20,7 +20,7 @@ from shoal.promises.z_anonymity import ZAnonymity
 from shoal.release.ticks import Tick, TickLog
 from shoal.streams import STREAM_METHODS
 from shoal.streams.base import Batch, Outcomes, Reason, Running, StreamMethod
-from shoal.views.frames import ColumnView
+from shoal.views.frames import FrameView
 from shoal.views.role_view import RoleView
 
 Write = Callable[[pl.DataFrame], None]
@@ -92,7 +92,7 @@ class LocalRunner:
         self._write = write
         self._strict = strict
         self._marks = marks
-        self._masks: ColumnView | None = None
+        self._masks: FrameView | None = None
         self._time = next(iter(job.schema.of("time")), None)
         self._log = ticks
         self._again = self._log.again if self._log is not None else []
@@ -157,6 +157,7 @@ class LocalRunner:
 
     def _batch(self, frame: pl.DataFrame) -> Batch:
         schema = self.job.schema
+        frame = self._fitted(frame)
         times = (
             micros(frame[self._time], schema[self._time].unit)
             if self._time is not None
@@ -166,12 +167,19 @@ class LocalRunner:
         subjects = frame[subject].cast(pl.String) if subject is not None else None
         return Batch(self._shown(frame), times, subjects, self.first)
 
+    def _fitted(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Values in their declared types; an event with one that is not of its type is unusable as a whole."""
+        if self.job.view is None:
+            return frame
+        if self._masks is None:
+            self._masks = FrameView(self.job.view, frame.schema, self.job.keys)
+        return self._masks.fit(frame, null_rows=True)
+
     def _shown(self, frame: pl.DataFrame) -> pl.DataFrame:
         view = self.job.view
         if view is None:
             return frame
-        if self._masks is None:
-            self._masks = ColumnView(view, frame.schema, self.job.keys)
+        assert self._masks is not None
         viewed = self._masks.apply(frame)
         if viewed.data.height != frame.height:
             raise InputError("a windowed mask withholds rows; it cannot stand before a stream method", where=view.role)

@@ -18,6 +18,7 @@ from shoal.masks.pseudonym import PER_SECOND, timestamp
 from shoal.masks.window_mask import RunningWindow
 from shoal.masks.windows import AnyWindow, Assigner
 from shoal.policy.paths import EACH, Node, steps
+from shoal.views.fitting import admit, fit, nested_dtype
 from shoal.views.role_view import RoleView
 
 FOREVER = 1 << 62
@@ -37,13 +38,13 @@ class Viewed:
     withheld: int
 
 
-class ColumnView:
+class FrameView:
     """A role's view, compiled for frames with one schema.
 
     >>> from shoal.core.schema import Column, Schema
     >>> schema = Schema({"pid": Column("subject"), "name": Column("identifier"), "diag": Column("sensitive")})
     >>> frame = pl.DataFrame({"pid": [7], "name": ["F. Ott"], "diag": ["E10"], "iban": ["DE02"]})
-    >>> ColumnView(RoleView.resolve("ward", schema, ["diag"]), frame.schema).apply(frame).data.rows(named=True)
+    >>> FrameView(RoleView.resolve("ward", schema, ["diag"]), frame.schema).apply(frame).data.rows(named=True)
     [{'pid': '*', 'name': '*', 'diag': 'E10'}]
     """
 
@@ -58,6 +59,10 @@ class ColumnView:
         self._is_flat = all(c in frame or d is None for c, d in self._dtypes.items())
         self._flat = {c for c in view.schema.columns if c in frame}
         self._masks = view.start(keys or KeyRing(), types)
+        self._admit()
+        self._dtypes = {
+            c: None if d is None else nested_dtype(Node(leaf=c), d, view.schema) for c, d in self._dtypes.items()
+        }
 
     def expressions(self) -> list[pl.Expr]:
         """The view as expressions, one per top-level column; window masks come after them."""
@@ -70,7 +75,8 @@ class ColumnView:
         """The view of a frame; if the frame is one window of a stream, ``window`` is its number."""
         try:
             # beside the frame first: a select of constants alone would forget how many rows there are
-            data = frame.lazy().with_columns(self._cast()).with_columns(self.expressions()).collect()
+            frame = self.fit(frame)
+            data = frame.lazy().with_columns(self.expressions()).collect()
             data = data.select(list(self._top()))
         except pl.exceptions.PolarsError as error:
             # the engine quotes values in its errors: say what, not which
@@ -109,21 +115,47 @@ class ColumnView:
             return {c: Node(leaf=c) for c in self.view.schema.columns if c not in hides}
         return self.view.node().fields
 
-    def _cast(self) -> list[pl.Expr]:
-        """Flat declared columns in their declared types."""
-        out: list[pl.Expr] = []
-        for column in self.view.schema.columns:
-            kind, dtype = self.view.schema[column].type, self._dtypes[column]
-            if column not in self._flat or dtype is None:
+    def fit(self, frame: pl.DataFrame, *, null_rows: bool = False) -> pl.DataFrame:
+        """Declared columns in their declared types. A value that does not fit is an error, which says where but not
+        what; or, for streams, a reason to make its whole row null, as a line that cannot be read.
+        """
+        fitted: list[pl.Series] = []
+        unfit = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
+        for column in self._needed & self._flat:
+            made = fit(frame[column], self.view.schema[column].type)
+            if made is frame[column] or made.dtype == frame[column].dtype:
                 continue
-            if kind is None or type_of(dtype) == kind:
-                out.append(pl.col(column))
-            elif kind in ("date", "datetime") and dtype == pl.String:
-                text = pl.col(column).str
-                out.append(text.to_date() if kind == "date" else text.to_datetime(time_unit="us"))
-            else:
-                out.append(pl.col(column).cast(dtype_of(kind)))
-        return out
+            lost = made.is_null() & frame[column].is_not_null()
+            if lost.any() and not null_rows:
+                raise self._unfit(column, lost)
+            unfit |= lost
+            fitted.append(made)
+        for name, node in self.view.node().fields.items():
+            if node.leaf is None and name in frame.columns:
+                wanted = nested_dtype(node, frame[name].dtype, self.view.schema)
+                fitted += [] if wanted == frame[name].dtype else [frame[name].cast(wanted)]
+        out = frame.with_columns(fitted) if fitted else frame
+        return out.with_columns(pl.when(~unfit).then(pl.all())) if unfit.any() else out
+
+    def _unfit(self, column: str, lost: pl.Series) -> InputError:
+        kind = self.view.schema[column].type
+        return InputError(
+            f"{int(lost.sum()):,} values are not of type {kind}; the first is in row {lost.arg_max()}",
+            where=f"columns.{column}",
+            hint="correct the data or the declared type",
+        )
+
+    @property
+    def _needed(self) -> set[str]:
+        """The columns the role sees, or that masks, windows and methods read."""
+        reads = {name for mask in self._masks.values() for name in mask.by}
+        return {*self.view.shown, *self.view.masks, *reads, *self.view.schema.of("subject", "time")}
+
+    def _admit(self) -> None:
+        for column in self._needed:
+            dtype = self._dtypes[column]
+            if dtype is not None:
+                admit(column, self.view.schema[column].type, dtype)
 
     def _source(self, column: str) -> pl.Expr:
         if column in self._flat:

@@ -1,82 +1,58 @@
 """Writes the function behind :class:`shoal.views.records.RecordViews`.
 
-The generated source holds positions only, never a name or a value of a policy: those are constants it is given.
+The generated source holds positions only, never a name or a value of a policy: those are constants it is given. A
+record is decoded once, to the declared types, and every role's record is one object that is encoded at once. Nothing
+goes through undecoded: bytes that nobody looked at could hold anything.
 """
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Callable, Sequence, Set
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
 from shoal.core.cells import SUPPRESSED
-from shoal.core.schema import Schema, Type
+from shoal.core.schema import Type
 from shoal.masks.base import Running
 from shoal.masks.suppress import Constant
 from shoal.policy.paths import Node, steps, tree
 from shoal.views.role_view import RoleView
+from shoal.views.types import in_utc, record_type, struct_of
 
-Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-TYPES: dict[Type | None, Any] = {
-    "int": Whole | None,
-    "float": float | None,
-    "str": str | None,
-    "bool": bool | None,
-    "date": datetime.date | None,
-    "datetime": datetime.datetime | None,
-    None: str | int | float | bool | None,
-}
-NULL = msgspec.Raw(b"null")
 KEPT: tuple[Type, ...] = ("int", "str")  # types whose equal values are the same value: 1.0 and True equal 1
 MOST = 65_536  # answers kept of one mask
-Part = bytes | str  # a constant, or the source of an expression that yields bytes
-
-
-def record_type(node: Node, schema: Schema, raw: Set[str] = frozenset(), *, root: bool = True) -> Any:
-    """The type a place is decoded to, columns in ``raw`` not at all; fields are numbered, their names are data."""
-    if node.leaf is not None:
-        return msgspec.Raw if node.leaf in raw else TYPES[schema[node.leaf].type]
-    if node.element is not None:
-        return list[record_type(node.element, schema, raw, root=False)] | None  # type: ignore[misc]
-    kinds = [record_type(below, schema, raw, root=False) for below in node.fields.values()]
-    fields = [(f"f{at}", kind, NULL if kind is msgspec.Raw else None) for at, kind in enumerate(kinds)]
-    rename = {f"f{at}": name for at, name in enumerate(node.fields)}
-    made = msgspec.defstruct("Record", fields, rename=rename, gc=False)
-    return made if root else made | None
 
 
 class RecordWriter:
-    """What to read of a record, and per role what to join."""
+    """What to read of a record, and per role what to write."""
 
     def __init__(self, views: Sequence[RoleView], masks: Sequence[dict[str, Running]]) -> None:
         self._views, self._masks = views, masks
         self._schema = views[0].schema
-        self._shown = {c for v in views for c in v.shown}
+        shown = {c for v in views for c in v.shown}
         # a constant needs no reading, but a part of an object needs to know whether there is one
         working = {c for m in masks for c, r in m.items() if not _is_constant(r) or len(steps(c)) > 1}
         reads = {name for m in masks for r in m.values() for name in r.by}
-        self._decoded = working | reads
-        self._root = tree(c for c in self._schema.columns if c in self._shown | self._decoded)
-        self._names: dict[str, Any] = {"join": b"".join, "comma": b",".join, "en": msgspec.json.Encoder().encode}
-        self._names |= {"null": b"null"}
+        self._root = tree(c for c in self._schema.columns if c in shown | working | reads)
+        self._names: dict[str, Any] = {"en": msgspec.json.Encoder().encode, "utc": in_utc}
         self._lists = 0
 
     def function(self) -> Callable[[bytes], tuple[bytes, ...]]:
         """The compiled function: a record's bytes to one record per role."""
-        self._names["de"] = msgspec.json.Decoder(record_type(self._root, self._schema, self._shown)).decode
+        self._names["de"] = msgspec.json.Decoder(record_type(self._root, self._schema)).decode
         lines = ["def views(record):", "o = de(record)"]
         for at, below in enumerate(self._root.fields.values()):
-            lines.append(f"x{at} = o.f{at}")
-            if below.leaf in self._shown & self._decoded:
-                lines.append(f"y{at} = {self._decoder(below.leaf)}(x{at})")
-        outs = []
-        for view, masks in zip(self._views, self._masks, strict=True):
-            outs.append(self.join(_Role(self, view, masks).fields(view.node(), self._root, "")))
+            lines.append(f"x{at} = {self.value(below.leaf, f'o.f{at}')}")
+        outs = [f"en({self._record(v, m)})" for v, m in zip(self._views, self._masks, strict=True)]
         source = "\n ".join([*lines, f"return ({', '.join(outs)},)"])
         exec(compile(source, "<view>", "exec"), self._names)
         return self._names["views"]  # type: ignore[no-any-return]
+
+    def _record(self, view: RoleView, masks: dict[str, Running]) -> str:
+        role = _Role(self, view, masks)
+        node = view.node()
+        return "o" if role.is_clear(node, self._root) else role.fields(node, self._root, "")
 
     def constant(self, value: Any) -> str:
         """A name the generated source knows a value by."""
@@ -94,11 +70,13 @@ class RecordWriter:
         number = list(read.fields).index(name)
         return f"{at}.f{number}" if at else f"x{number}"
 
-    def value(self, column: str, source: str) -> str:
-        """The source of a decoded value: where a role sees the bytes, they are decoded beside."""
-        if column not in self._shown:
-            return source
-        return f"y{source[1:]}" if source[0] == "x" and "." not in source else f"{self._decoder(column)}({source})"
+    def value(self, column: str | None, source: str) -> str:
+        """The source of a value read from a record, in the form columns have it, too."""
+        return f"utc({source})" if self.is_moment(column) else source
+
+    def is_moment(self, column: str | None) -> bool:
+        """Whether a column holds moments, which are told in UTC."""
+        return column is not None and self._schema[column].type == "datetime"
 
     def elsewhere(self, column: str) -> str:
         """The source of another column's value, from the top of the record."""
@@ -108,88 +86,85 @@ class RecordWriter:
             read = read.fields[step]
             if read.leaf is None:
                 guards.append(f"{at} is None")
-        source = self.value(column, at)
-        return f"(None if {' or '.join(guards)} else {source})" if guards else source
-
-    def _decoder(self, column: str | None) -> str:
-        assert column is not None
-        return self.constant(msgspec.json.Decoder(TYPES[self._schema[column].type]).decode)
-
-    def join(self, parts: Sequence[Part]) -> str:
-        """The source that joins parts; neighbouring constants become one."""
-        merged: list[Part] = []
-        for part in parts:
-            if isinstance(part, bytes) and merged and isinstance(merged[-1], bytes):
-                merged[-1] += part
-            else:
-                merged.append(part)
-        items = [self.constant(p) if isinstance(p, bytes) else p for p in merged]
-        return f"join(({', '.join(items)},))"
+        return f"(None if {' or '.join(guards)} else {self.value(column, at)})" if guards else at
 
 
 class _Role:
-    """The parts of one role's record."""
+    """The source of one role's record."""
 
     def __init__(self, writer: RecordWriter, view: RoleView, masks: dict[str, Running]) -> None:
         self._writer, self._view, self._masks = writer, view, masks
 
-    def fields(self, node: Node, read: Node, at: str) -> list[Part]:
-        parts: list[Part] = []
-        for number, (name, below) in enumerate(node.fields.items()):
-            parts.append((b"," if number else b"{") + msgspec.json.encode(name) + b":")
+    def is_clear(self, node: Node, read: Node) -> bool:
+        """Whether a place leaves exactly as it was read: all its parts are shown, and no others were read."""
+        if node.leaf is not None:
+            return node.leaf in self._view.shown and not self._writer.is_moment(node.leaf)
+        if node.element is not None:
+            return read.element is not None and self.is_clear(node.element, read.element)
+        same = list(node.fields) == list(read.fields)
+        return same and all(self.is_clear(below, read.fields[name]) for name, below in node.fields.items())
+
+    def fields(self, node: Node, read: Node, at: str) -> str:
+        """The source of an object; what is hidden in it is a constant."""
+        parts: list[str] = []
+        for name, below in node.fields.items():
             if self._view.is_hidden(below):
-                parts.append(msgspec.json.encode(None if self._view.hidden == "null" else SUPPRESSED))
+                parts.append(self._writer.constant(None if self._view.hidden == "null" else SUPPRESSED))
             elif below.leaf is not None and _is_constant(self._masks.get(below.leaf)):
-                parts.append(msgspec.json.encode(self._masks[below.leaf].one(None)))
+                parts.append(self._writer.constant(self._masks[below.leaf].one(None)))
             else:
                 parts.append(self._place(below, read.fields[name], self._writer.child(read, at, name)))
-        return [*parts, b"}" if node.fields else b"{}"]
+        return f"{self._writer.constant(struct_of(node))}({', '.join(parts)})"
 
     def _place(self, node: Node, read: Node, source: str) -> str:
+        if self.is_clear(node, read):
+            return source
         if node.leaf is not None:
-            return self._leaf(node.leaf, source)
+            return self._leaf(
+                node.leaf,
+                source if source[1:].isdigit() and source[0] == "x" else self._writer.value(node.leaf, source),
+            )
         if node.element is not None:
             assert read.element is not None
             item = self._writer.new_item()
             inner = self._place(node.element, read.element, item)
-            return f"(null if {source} is None else b'[' + comma([{inner} for {item} in {source}]) + b']')"
-        return f"(null if {source} is None else {self._writer.join(self.fields(node, read, source))})"
+            return f"(None if {source} is None else [{inner} for {item} in {source}])"
+        return f"(None if {source} is None else {self.fields(node, read, source)})"
 
-    def _leaf(self, column: str, source: str) -> str:
+    def _leaf(self, column: str, value: str) -> str:
         mask = self._masks.get(column)
         if mask is None:
-            return source
-        value = self._writer.value(column, source)
-        if isinstance(mask, Constant):  # one answer for all: no need to ask, or to write it twice
-            answer = self._writer.constant(msgspec.json.encode(mask.value))
-            return answer if mask.nulls else f"(null if {value} is None else {answer})"
+            return value
+        if isinstance(mask, Constant):  # one answer for all: no need to ask
+            answer = self._writer.constant(mask.value)
+            return answer if mask.nulls else f"(None if {value} is None else {answer})"
         others = "".join(f", {self._writer.elsewhere(name)}" for name in mask.by)
         if mask.pure and not mask.by and not mask.nulls and self._view.schema[column].type in KEPT:
-            answers = Answers(mask.one)
-            known, ask = self._writer.constant(answers.get), self._writer.constant(answers.ask)
-            return f"(null if (w := {value}) is None else {known}(w) or {ask}(w))"
+            return f"(None if (w := {value}) is None else {self._writer.constant(Answers(mask.one))}[w])"
         function = self._writer.constant(mask.one)
         if mask.nulls:
-            return f"en({function}({value}{others}))"
-        if value.isidentifier():
-            return f"(null if {value} is None else en({function}({value}{others})))"
-        return f"(null if (w := {value}) is None else en({function}(w{others})))"
+            return f"{function}({value}{others})"
+        return f"(None if (w := {value}) is None else {function}(w{others}))"
 
 
 def _is_constant(mask: Running | None) -> bool:
     return isinstance(mask, Constant) and mask.nulls
 
 
-class Answers(dict[Any, bytes]):
-    """What a pure mask has answered, as JSON: most columns have few values, and looking costs less than asking."""
+class Answers(dict[Any, Any]):
+    """What a pure mask has answered: most columns have few values, and looking costs less than asking.
+
+    >>> kept = Answers(str.upper)
+    >>> kept["a"], kept
+    ('A', {'a': 'A'})
+    """
 
     def __init__(self, one: Callable[[Any], Any]) -> None:
         self._one = one
-        self._encode = msgspec.json.Encoder().encode
 
-    def ask(self, value: Any) -> bytes:
+    def __missing__(self, value: Any) -> Any:
         """Ask the mask, and keep the answer while there is room."""
-        answer = self._encode(self._one(value))
+        answer = self._one(value)
         if len(self) < MOST:
             self[value] = answer
         return answer

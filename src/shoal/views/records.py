@@ -1,7 +1,9 @@
 """Views on JSON records: bytes in, bytes out. One compiled function for all roles; the record is parsed once.
 
-What a role sees in clear is never decoded: its bytes go through as they came. What nobody sees is skipped. The rest
-is decoded to its declared type, and a record that does not fit is refused as a whole (and withheld by the runner).
+What nobody sees is skipped. The rest is decoded to its declared type, what a role sees in clear, too: an object in a
+column of numbers, or a list in a column without a type, would carry fields nobody declared. A record that does not fit
+is refused as a whole (and withheld by the runner). What leaves is written anew, so that spelling (``1.10e0``,
+``"\\u004b"``) tells nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from shoal.core.keys import KeyRing
 from shoal.views.record_writer import RecordWriter
 from shoal.views.role_view import RoleView
 
-UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)
 
 
 @dataclass
@@ -82,4 +84,6 @@ class RecordViews:
 def _reason(error: Exception) -> str:
     if isinstance(error, msgspec.MsgspecError):
         return str(error)
+    if isinstance(error, OverflowError):
+        return "a moment that UTC has no year for"
     return "the text is not UTF-8" if isinstance(error, UnicodeDecodeError) else "nested too deeply"

@@ -13,7 +13,7 @@ from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Column, Schema
 from shoal.policy.document import Policy
-from shoal.views.frames import ColumnView
+from shoal.views.frames import FrameView
 from shoal.views.role_view import RoleView
 
 BESIDE = "\x00subject"  # no file can have a column of this name
@@ -43,7 +43,7 @@ def table_view(policy: Policy, role: str, frame: pl.DataFrame, keys: KeyRing | N
     keys = KeyRing.load() if keys is None else keys
     if any("." in c or "[" in c for c in [*view.shown, *view.masks] if c not in frame.columns):
         raise PolicyError("a view with promises needs flat columns", where=f"views.{role}")
-    viewed = ColumnView(view, frame.schema, keys).apply(frame)
+    viewed = FrameView(view, frame.schema, keys).apply(frame)
     data = viewed.data.drop(view.hides, strict=False)
     columns = {c: _column(view, c) for c in data.columns}
     if viewed.subjects is not None:

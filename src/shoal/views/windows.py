@@ -22,9 +22,9 @@ from shoal.masks.base import dtype_of, text_of
 from shoal.masks.pseudonym import seconds
 from shoal.masks.windows import Assigner, Event, Window
 from shoal.policy.paths import Node, steps, tree
-from shoal.views.frames import FOREVER, ColumnView, moment
-from shoal.views.record_writer import record_type
+from shoal.views.frames import FOREVER, FrameView, moment
 from shoal.views.role_view import RoleView
+from shoal.views.types import in_utc, record_type
 
 KIND = "windows"
 VERSION = 2
@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
     reason: str = ""
 
 
-class WindowedView:
+class WindowView:
     """One role's view of a stream, window by window. All its window masks must share one window."""
 
     def __init__(self, view: RoleView, keys: KeyRing | None = None) -> None:
@@ -65,9 +65,7 @@ class WindowedView:
         """Take a record; answer what is decided now, of this or of earlier ones."""
         number, self._number = self._number, self._number + 1
         try:
-            row = plain(self._decode(record))
-            if self._dated:
-                tell_in_utc(row)
+            row = self._read(record)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
             return [Outcome(number, None, "unreadable")]
         time = moment(_at(row, self._time), self._unit) if self._time else number
@@ -126,6 +124,10 @@ class WindowedView:
     def _state_key(self) -> bytes:
         return self._keys.derive(DEFAULT, "window state", role=self._view.role)
 
+    def _read(self, record: bytes) -> dict[str, Any]:
+        row = plain(self._decode(record))
+        return told_in_utc(row) if self._dated else row
+
     def _held(self, event: Event) -> tuple[int, bytes]:
         number, record = msgspec.msgpack.decode(event.item)
         return number, record
@@ -135,8 +137,8 @@ class WindowedView:
 
     def _one(self, window: Window) -> list[Outcome]:
         held = [self._held(e) for e in window.context]
-        frame = frame_of([plain(self._decode(record)) for _, record in held], self._view.schema)
-        viewed = ColumnView(self._view, frame.schema, self._keys).apply(frame, window=window.number)
+        frame = frame_of([self._read(record) for _, record in held], self._view.schema)
+        viewed = FrameView(self._view, frame.schema, self._keys).apply(frame, window=window.number)
         released = dict(zip(viewed.rows.to_list(), viewed.data.to_dicts(), strict=True))
         due = {e.number for e in window.events}
         out: list[Outcome] = []
@@ -153,14 +155,13 @@ def plain(record: Any) -> dict[str, Any]:
     return out
 
 
-def tell_in_utc(value: Any) -> None:
-    """Raise ``OverflowError`` for a moment within a record that UTC has no year for."""
+def told_in_utc(value: Any) -> Any:
+    """A record with its moments in UTC. ``OverflowError`` for one that UTC has no year for."""
     if isinstance(value, datetime.datetime):
-        if value.tzinfo is not None:
-            value.astimezone(datetime.UTC)
-    elif isinstance(value, dict | list):
-        for part in value.values() if isinstance(value, dict) else value:
-            tell_in_utc(part)
+        return in_utc(value)
+    if isinstance(value, dict):
+        return {name: told_in_utc(part) for name, part in value.items()}
+    return [told_in_utc(part) for part in value] if isinstance(value, list) else value
 
 
 def frame_of(rows: Sequence[dict[str, Any]], schema: Schema) -> pl.DataFrame:

@@ -2,12 +2,11 @@
 
 Every value is read by itself, by what is declared, so that the size of a batch changes nothing: a replay in other
 batches must decide alike. A column without a declared type is text, except two: the time column is a number, and what
-a role sees in clear and nobody counts keeps the bytes it came in.
+a role sees in clear and nobody counts stays the single value it came as (text, number or boolean, written as JSON).
 """
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -22,9 +21,8 @@ from shoal.core.schema import Column, Schema
 from shoal.masks.base import dtype_of, text_of
 from shoal.policy.paths import EACH, Node, tree
 from shoal.runtime.kafka.serve.output import ROOM
-from shoal.views.record_writer import record_type
 from shoal.views.role_view import RoleView
-from shoal.views.windows import tell_in_utc
+from shoal.views.types import in_utc, record_type
 
 TOKEN = 128  # bytes by which a masked or generalized value may be longer than twice its own
 CARRIED = "\x00"  # names that begin so travel with a record and are never published
@@ -40,9 +38,9 @@ class RecordFrames:
         refuse_lists(view)
         self._columns = {n: c for n, c in columns.items() if EACH not in n}
         read = {name for mask in view.start(keys).values() for name in mask.by}
-        self._raw = {n for n, c in columns.items() if c.type is None and c.role in _FREE and n in view.shown} - read
+        self._free = {n for n, c in columns.items() if c.type is None and c.role in _FREE and n in view.shown} - read
         root = tree(self._columns)
-        self._decode = msgspec.json.Decoder(record_type(root, _numeric_time(self._columns), self._raw)).decode
+        self._decode = msgspec.json.Decoder(record_type(root, _numeric_time(self._columns))).decode
         self._getters = dict(_getters(root, ""))
         self._moments = [self._getters[n] for n, c in self._columns.items() if c.type == "datetime"]
         self._output = tree(n for n in columns if view.hidden != "drop" or n in seen)
@@ -59,10 +57,9 @@ class RecordFrames:
                 refused.append(at)
                 continue
             try:
-                str(value, "utf-8")  # what is not decoded below is not checked there
                 row = self._decode(value)
                 for get in self._moments:
-                    tell_in_utc(get(row))
+                    in_utc(get(row))
                 rows.append(row)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
                 refused.append(at)
@@ -74,14 +71,14 @@ class RecordFrames:
 
     def _column(self, name: str, column: Column, rows: list[Any]) -> pl.Series:
         values: Iterable[Any] = map(self._getters[name], rows)
-        if name in self._raw:
-            return pl.Series(name, ["null" if v is None else str(bytes(v), "utf-8") for v in values], dtype=pl.String)
+        if name in self._free:
+            return pl.Series(name, [str(self._encode(v), "utf-8") for v in values], dtype=pl.String)
         if column.type is None and column.role == "time":
             return pl.Series(name, values, dtype=pl.Float64)
         if column.type is None:
             return pl.Series(name, [None if v is None else text_of(v) for v in values], dtype=pl.String)
         if column.type == "datetime":
-            values = [v if v is None else _utc(v) for v in values]
+            values = map(in_utc, values)
         return pl.Series(name, values, dtype=dtype_of(column.type))
 
     def _objects(self, node: Node, frame: pl.DataFrame) -> list[Any]:
@@ -99,7 +96,7 @@ class RecordFrames:
         if node.leaf is None:
             return self._objects(node, frame)
         values = frame[node.leaf].to_list()
-        if node.leaf in self._raw:
+        if node.leaf in self._free:
             return [msgspec.Raw(v.encode()) for v in values]
         if frame.schema[node.leaf] == pl.Float64 and self._view.schema[node.leaf].type is None:
             return [int(v) if v is not None and v.is_integer() else v for v in values]
@@ -147,7 +144,3 @@ def _safely(place: str) -> Callable[[Any], Any]:
         return record
 
     return get
-
-
-def _utc(value: datetime.datetime) -> datetime.datetime:
-    return value if value.tzinfo is None else value.astimezone(datetime.UTC).replace(tzinfo=None)

@@ -20,10 +20,10 @@ from shoal.policy.document import Policy, View
 from shoal.release.stream import LocalRunner, StreamJob, job_of
 from shoal.runtime.kafka.formats.record_frames import CARRIED, RecordFrames, refuse_lists
 from shoal.runtime.kafka.serve.output import Disguise, Outgoing, Record
-from shoal.runtime.kafka.serve.window_view import WindowView
+from shoal.runtime.kafka.serve.window_runner import WindowRunner
 from shoal.streams.z_anonymity import ZAnon
 from shoal.views.role_view import RoleView
-from shoal.views.windows import WindowedView
+from shoal.views.windows import WindowView
 
 SENT = 1000  # batches whose time of sending is known
 OFFSET, TIME, KEY = (CARRIED + name for name in ("offset", "time", "key"))
@@ -72,15 +72,15 @@ def start(
 ) -> Stateful:
     """A view at work on a partition, anew or from its snapshot."""
     if policy.views[role].promises:
-        return MethodView(policy, role, partition, keys, disguise, snapshot)
-    return WindowView(RoleView.of(policy, role), keys, disguise, snapshot)
+        return MethodRunner(policy, role, partition, keys, disguise, snapshot)
+    return WindowRunner(RoleView.of(policy, role), keys, disguise, snapshot)
 
 
 def check(policy: Policy, role: str) -> None:
     """Refuse a view that remembers and cannot be served, before anything is made for it. Needs no keys."""
     view, where = policy.views[role], f"views.{role}"
     if not view.promises:
-        WindowedView(RoleView.of(policy, role))
+        WindowView(RoleView.of(policy, role))
         return
     job = carrying_job(policy, role, KeyRing())
     assert job.view is not None
@@ -118,7 +118,7 @@ def carrying_job(policy: Policy, role: str, keys: KeyRing) -> StreamJob:
     return job_of(msgspec.structs.replace(policy, schema=schema, views={role: wider}), role, keys)
 
 
-class MethodView:
+class MethodRunner:
     """A view with promises: its masks, then its stream method."""
 
     def __init__(

@@ -10,14 +10,14 @@ import msgspec
 from shoal.core.keys import KeyRing
 from shoal.runtime.kafka.serve.output import ROOM, Disguise, Outgoing, Record
 from shoal.views.role_view import RoleView
-from shoal.views.windows import WindowedView
+from shoal.views.windows import WindowView
 
 
-class WindowView:
+class WindowRunner:
     """A view whose masks work on windows of records."""
 
     def __init__(self, view: RoleView, keys: KeyRing, disguise: Disguise, snapshot: bytes | None) -> None:
-        self._windows = WindowedView(view, keys)
+        self._windows = WindowView(view, keys)
         self._disguise = disguise
         self._number = 0
         self._held: dict[int, Record] = {}

@@ -1,0 +1,53 @@
+"""What a value of a declared type is: the one rule, for JSON records and for columns.
+
+A value leaves only as what its column is declared to be. A column without a declared type may hold single values
+(text, numbers, booleans, dates), never objects or lists: a field nobody declared could hide inside. Whoever wants
+parts of an object to be seen declares their paths (``insurance.company``).
+"""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from shoal.core.schema import Schema, Type
+from shoal.policy.paths import Node
+
+Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+TYPES: dict[Type | None, Any] = {
+    "int": Whole | None,
+    "float": float | None,
+    "str": str | None,
+    "bool": bool | None,
+    "date": datetime.date | None,
+    "datetime": datetime.datetime | None,
+    None: str | int | float | bool | None,
+}
+
+
+def record_type(node: Node, schema: Schema, *, root: bool = True) -> Any:
+    """The type a place of a JSON record is decoded to; fields are numbered, for their names are data."""
+    if node.leaf is not None:
+        return TYPES[schema[node.leaf].type]
+    if node.element is not None:
+        return list[record_type(node.element, schema, root=False)] | None  # type: ignore[misc]
+    kinds = [record_type(below, schema, root=False) for below in node.fields.values()]
+    made = struct_of(node, kinds)
+    return made if root else made | None
+
+
+def struct_of(node: Node, kinds: list[Any] | None = None) -> type[msgspec.Struct]:
+    """An object with the fields of a place, missing ones null: what is decoded to, and what is encoded from."""
+    kinds = kinds if kinds is not None else [Any] * len(node.fields)
+    fields = [(f"f{at}", kind, None) for at, kind in enumerate(kinds)]
+    rename = {f"f{at}": name for at, name in enumerate(node.fields)}
+    return msgspec.defstruct("Record", fields, rename=rename, gc=False)
+
+
+def in_utc(value: datetime.datetime | None) -> datetime.datetime | None:
+    """A moment as columns hold it: in UTC, without a zone. ``OverflowError`` if UTC has no year for it."""
+    if value is None or value.tzinfo is None:
+        return value
+    return value.astimezone(datetime.UTC).replace(tzinfo=None)
