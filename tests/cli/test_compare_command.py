@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -14,7 +15,8 @@ from shoal.core.hierarchy.range import Range
 from shoal.core.schema import Schema
 from shoal.promises.l_diversity import LDiversity
 from shoal.release.compare import compare
-from shoal.tables import TABLE_METHODS
+from shoal.tables import TABLE_METHODS, Grouping, TableMethod
+from shoal.tables.mondrian import Mondrian
 
 
 def people(n: int = 60) -> pl.DataFrame:
@@ -81,3 +83,22 @@ def test_wrong_words_are_usage_errors(tmp_path: Path, words, capsys):
     people().write_csv(file)
     assert run("compare", str(file), "--quasi", "age", *words) == 2
     assert "hint" in capsys.readouterr().err or words[0] == "--report"
+
+
+def test_a_method_with_a_parameter_without_default_is_skipped_with_a_note(monkeypatch):
+    class Needy(TableMethod, frozen=True, tag="needy"):
+        size: int
+
+        def form(self, table, promises, *, seed=0, progress=None):
+            return Grouping(np.zeros(table.size, np.int32))
+
+    plugin = SimpleNamespace(name="needy", load=lambda: Needy)
+    monkeypatch.setattr(TABLE_METHODS, "_plugins", [plugin])
+    schema = Schema.build(quasi={"age": Range()})
+    found = compare(people(20), schema, ks=[2])
+    assert [r.note for r in found.rows if r.method == "needy"] == [
+        "skipped: it needs `size`, so name it with its parameters"
+    ]
+    assert all(r.gcp is not None for r in found.rows if r.method != "needy")
+    named = compare(people(20), schema, methods=[Needy(size=3), Mondrian(tries=3)], ks=[2])
+    assert [r.method for r in named.rows] == ["needy size=3", "mondrian tries=3"]

@@ -336,7 +336,7 @@ def test_a_file_of_paths_is_checked_line_by_line(tmp_path):
 
 def test_sizes_that_do_not_nest_serve_where_nesting_is_not_needed():
     grid = Grid((100, 250))
-    levels, codes = grid.compile(pl.Series(["40.7,-74.0", "40.701,-74.0"]), need_nesting=False)
+    levels, codes = grid.compile_levels(pl.Series(["40.7,-74.0", "40.701,-74.0"]))
     assert codes.min() >= 0
     assert levels.depth == 4
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import msgspec
-
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import ShoalError, UsageError
 from shoal.core.hierarchy import HIERARCHIES
@@ -48,9 +46,7 @@ class Generalize(Mask, frozen=True, tag="generalize"):
     def start(self, context: Context) -> Running:
         """See :class:`Mask`."""
         given = None if self.hierarchy is None else HIERARCHIES.decode(self.hierarchy, where=context.column)
-        if isinstance(given, Tree) and given.file is not None:
-            given = msgspec.structs.replace(given, file=str(context.folder / given.file))
-        hierarchy = given or context.hierarchy
+        hierarchy = context.hierarchy if given is None else given.beside(context.folder)
         if hierarchy is None:
             raise UsageError(
                 "generalize needs a hierarchy", where=context.column, hint="declare one on the column, or in the mask"
@@ -63,16 +59,9 @@ class Generalize(Mask, frozen=True, tag="generalize"):
     @staticmethod
     def _need_closed(hierarchy: Hierarchy, context: Context) -> None:
         """A value's node must not hang on which other values happen to be there."""
-        open_ended = {"range": ("min", "max"), "path": ("depth",)}
-        if getattr(hierarchy, "children", None):
-            raise UsageError("generalize needs a tree that is given, not one built from the data", where=context.column)
-        for name in open_ended.get(hierarchy.use, ()):
-            if getattr(hierarchy, name) in (None, 0):
-                raise UsageError(
-                    f"generalize needs `{name}` of the hierarchy `{hierarchy.use}`",
-                    where=context.column,
-                    hint="without it the nodes would depend on the data",
-                )
+        if hierarchy.grows is not None:
+            why, hint = hierarchy.grows
+            raise UsageError(f"generalize needs fixed levels: {why}", where=context.column, hint=hint)
 
     def describe(self) -> str:
         """See :class:`Mask`."""

@@ -10,8 +10,7 @@ from typing import Any, get_args
 import msgspec
 
 from shoal.core.errors import PolicyError, UsageError
-from shoal.core.hierarchy import HIERARCHIES, Hierarchy
-from shoal.core.hierarchy.tree import Tree
+from shoal.core.hierarchy import HIERARCHIES
 from shoal.core.schema import Column, Role, Schema
 from shoal.core.spec import Family, Spec
 from shoal.masks import MASKS
@@ -86,13 +85,7 @@ class _Reader:
         if hierarchy is None:
             return column
         where = self.places.at((*place, "hierarchy"))
-        return msgspec.structs.replace(column, hierarchy=self._beside(HIERARCHIES.decode(hierarchy, where)))
-
-    def _beside(self, hierarchy: Hierarchy) -> Hierarchy:
-        """A tree's file is named as seen from the policy."""
-        if isinstance(hierarchy, Tree) and hierarchy.file is not None:
-            return msgspec.structs.replace(hierarchy, file=str(self.folder / hierarchy.file))
-        return hierarchy
+        return msgspec.structs.replace(column, hierarchy=HIERARCHIES.decode(hierarchy, where).beside(self.folder))
 
     def _view(self, name: str, data: Any, place: Place, schema: Schema) -> View:
         plain = self._mapping(data, place, VIEW)

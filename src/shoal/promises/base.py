@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import msgspec
 
 from shoal.core.spec import Spec
 
@@ -13,13 +15,47 @@ if TYPE_CHECKING:
     from shoal.core.groups import Finding, Groups
 
 
+Check = Literal["", "distinct", "entropy", "recursive", "frequency", "equal", "ordered", "hierarchical"]
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """What compiled methods check of a group on behalf of a promise.
+
+    At least ``k`` people, and, if there is a ``check``, that one about the sensitive ``column``: a kind of l-diversity
+    (``bound`` is l, ``c`` the c of the recursive kind) or a distance of t-closeness (``bound`` is t). A ``complete``
+    rule says everything the promise asks. One that is not complete says what is necessary: methods start from it, and
+    the promise's own :meth:`Promise.measure` decides.
+
+    >>> Rule(k=5).complete
+    True
+    """
+
+    k: int = 1
+    check: Check = ""
+    column: str = ""
+    bound: float = 0.0
+    c: float = 0.0
+    complete: bool = True
+
+
 class Promise(Spec, frozen=True):
     """Something that must hold of every group of a release.
+
+    A subclass defines :meth:`measure`, the definition, and :attr:`asked`. If a higher level is worse (a distance), it
+    sets ``higher_is_worse``. A :meth:`rule` is worth writing where the compiled checks can say the same or a part of
+    it: table methods then find smaller groups, and stream methods, which accept complete rules only, can keep it.
+    Without one, a table method forms its groups for the other promises, and those that break this one are merged with
+    their cheapest neighbours until :meth:`measure` accepts all.
 
     Where every row is a person, promises about groups are closed under union: two groups that keep one also keep it
     together. So a method may always merge, and groups that happen to read alike do no harm. Someone whose rows lie in
     both groups counts once in their union, which may tilt entropy, frequency and distance: there the union is judged.
+    A promise of one's own must be closed under union, too, or methods cannot reach it.
     """
+
+    higher_is_worse: ClassVar[bool] = False
+    # what it judges: groups of rows, or (z) events beside their original, or (k, P) curves and their patterns
+    about: ClassVar[Literal["groups", "events", "curves"]] = "groups"
 
     @property
     def title(self) -> str:
@@ -36,6 +72,10 @@ class Promise(Spec, frozen=True):
         """The sensitive column it speaks about, if any."""
         return None
 
+    def rule(self) -> Rule:
+        """What compiled methods check; by default nothing but that a group is not empty."""
+        return Rule(complete=False)
+
     def measure(self, groups: Groups) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The level each group reaches, and whether that is enough: by the definition alone."""
         raise NotImplementedError
@@ -47,7 +87,6 @@ class Promise(Spec, frozen=True):
         reached, kept = self.measure(groups)
         broken = int((~kept).sum())
         # the worst group is one that breaks the promise, or else the one nearest to breaking it
-        most = "closeness" in self.use
-        worst = float(reached.max() if most else reached.min()) if len(reached) else 0.0
+        worst = float(reached.max() if self.higher_is_worse else reached.min()) if len(reached) else 0.0
         note = "" if len(reached) else "nothing was released"
         return Finding(self.title, broken == 0, self.asked, worst, groups.count, broken, groups.unit, note)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.groups import Groups
-from shoal.promises.base import Promise
+from shoal.promises.base import Promise, Rule
 
 
 class KAnonymity(Promise, frozen=True, tag="k-anonymity"):
@@ -38,6 +38,10 @@ class KAnonymity(Promise, frozen=True, tag="k-anonymity"):
     def asked(self) -> float:
         """See :class:`Promise`."""
         return self.k
+
+    def rule(self) -> Rule:
+        """See :class:`Promise`."""
+        return Rule(k=self.k)
 
     def measure(self, groups: Groups) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Group sizes against k. O(rows log rows)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 import numpy as np
 import polars as pl
@@ -30,6 +31,8 @@ class KPAnonymity(Promise, frozen=True, tag="kP-anonymity"):
     >>> [str(finding) for finding in KPAnonymity(4, 2).judge_frame(released, ["W0"])][1]
     'P-anonymity (P=2) inside k-groups: kept; asked 2, reached 2 (rows counted)'
     """
+
+    about: ClassVar[Literal["groups", "events", "curves"]] = "curves"
 
     k: int
     p: int

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.groups import Groups
-from shoal.promises.base import Promise
+from shoal.promises.base import Promise, Rule
 
 SLACK = 1e-9  # floating point only
 
@@ -56,6 +56,10 @@ class LDiversity(Promise, frozen=True, tag="l-diversity"):
     def asked(self) -> float:
         """See :class:`Promise`."""
         return self.l
+
+    def rule(self) -> Rule:
+        """See :class:`Promise`."""
+        return Rule(check=self.kind, column=self.column, bound=self.l, c=self.c)
 
     def measure(self, groups: Groups) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The l each group reaches. O(rows log rows)."""

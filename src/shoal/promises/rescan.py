@@ -15,7 +15,6 @@ import polars as pl
 from shoal.core.errors import UsageError
 from shoal.core.groups import Finding
 from shoal.core.hierarchy.base import Hierarchy
-from shoal.core.hierarchy.grid import Grid
 from shoal.core.time import Unit, micros
 from shoal.promises.z_anonymity import ZAnonymity
 
@@ -67,10 +66,7 @@ def _labels(values: pl.Series, hierarchy: Hierarchy | None) -> dict[str, set[str
     out: dict[str, set[str]] = {text: {text} for text in texts}
     if hierarchy is None or not texts:
         return out
-    if isinstance(hierarchy, Grid):
-        levels, codes = hierarchy.compile(distinct, need_nesting=False)
-    else:
-        levels, codes = hierarchy.compile(distinct)
+    levels, codes = hierarchy.compile_levels(distinct)
     for level in range(levels.depth - 1):
         names = levels.labels(level).to_list()
         for text, code in zip(texts, codes.tolist(), strict=True):

@@ -10,10 +10,7 @@ from numpy.typing import NDArray
 from shoal.core.errors import UsageError
 from shoal.core.table import Sensitive, Table
 from shoal.kernels.shared import promises as compiled
-from shoal.promises.base import Promise
-from shoal.promises.k_anonymity import KAnonymity
-from shoal.promises.l_diversity import LDiversity
-from shoal.promises.t_closeness import TCloseness
+from shoal.promises.base import Promise, Rule
 
 KINDS = {
     "distinct": compiled.DISTINCT,
@@ -26,14 +23,29 @@ KINDS = {
 }
 
 
+def least_people(promises: Sequence[Promise]) -> int:
+    """The fewest people that any group may have: the k of k-anonymity, and of whatever asks for one.
+
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> least_people([KAnonymity(3), KAnonymity(5)])
+    5
+    """
+    return max((p.rule().k for p in promises), default=1)
+
+
 def compile_rules(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
     """The promises about groups of this table's rows, as arrays. Memory O(rows x promises about sensitive columns)."""
-    k = max((p.k for p in promises if isinstance(p, KAnonymity)), default=1)
-    about = [p for p in promises if isinstance(p, LDiversity | TCloseness)]
     for promise in promises:
-        if not isinstance(promise, KAnonymity | LDiversity | TCloseness):
+        if promise.about != "groups":
             raise UsageError(f"{promise.use} is not a promise about groups of rows", where="promises")
-    columns = [_column(table, p) for p in about]
+        if promise.sensitive is not None and promise.sensitive not in table.sensitive:
+            raise UsageError(
+                f"{promise.sensitive!r} is not a sensitive column",
+                where=promise.use,
+                hint=f"the sensitive columns are: {', '.join(table.sensitive) or 'none'}",
+            )
+    about = [(p, p.rule()) for p in promises if p.rule().check]
+    columns = [_column(table, p.use, rule) for p, rule in about]
     size = np.array([len(c.values) for c in columns], np.int64)
     most = int(size.max(initial=1))
     depth = np.array([c.levels.depth if c.levels else 1 for c in columns], np.int64)
@@ -52,15 +64,15 @@ def compile_rules(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
         if column.levels is not None:
             node[s, : column.levels.size, : column.levels.depth] = column.levels.codes
     return compiled.Rules(
-        k,
+        least_people(promises),
         np.zeros(0, np.int32) if table.people is None else table.people,
         0 if table.people is None else int(table.people.max(initial=-1)) + 1,
         np.array([c.codes for c in columns], np.int32).reshape(len(columns), table.size),
         pair,
         pairs,
-        np.array([KINDS[p.kind if isinstance(p, LDiversity) else p.distance] for p in about], np.int64),
-        np.array([p.l if isinstance(p, LDiversity) else p.t for p in about], np.float64),
-        np.array([p.c if isinstance(p, LDiversity) else 0.0 for p in about], np.float64),
+        np.array([KINDS[rule.check] for _, rule in about], np.int64),
+        np.array([rule.bound for _, rule in about], np.float64),
+        np.array([rule.c for _, rule in about], np.float64),
         size,
         overall,
         node,
@@ -68,21 +80,15 @@ def compile_rules(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
     )
 
 
-def _column(table: Table, promise: LDiversity | TCloseness) -> Sensitive:
-    if promise.column not in table.sensitive:
+def _column(table: Table, where: str, rule: Rule) -> Sensitive:
+    column = table.sensitive[rule.column]
+    if rule.check == "hierarchical" and column.levels is None:
         raise UsageError(
-            f"{promise.column!r} is not a sensitive column",
-            where=promise.use,
-            hint=f"the sensitive columns are: {', '.join(table.sensitive) or 'none'}",
-        )
-    column = table.sensitive[promise.column]
-    if isinstance(promise, TCloseness) and promise.distance == "hierarchical" and column.levels is None:
-        raise UsageError(
-            f"hierarchical distance needs a hierarchy of column {promise.column!r}",
-            where=promise.use,
+            f"hierarchical distance needs a hierarchy of column {rule.column!r}",
+            where=where,
             hint="declare it in the schema, or use `equal` or `ordered`",
         )
-    if isinstance(promise, TCloseness) and promise.distance == "ordered" and column.levels is not None:
+    if rule.check == "ordered" and column.levels is not None:
         # a hierarchy orders its codes by its nodes; this distance knows only the order of the values
         ordered = column.values.sort(nulls_last=True)
         rank = np.empty(len(ordered), np.int32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from shoal.core.errors import UsageError
 from shoal.core.groups import Groups
 from shoal.core.levels import Levels, code_of
-from shoal.promises.base import Promise
+from shoal.promises.base import Promise, Rule
 
 SLACK = 1e-9  # floating point only
 CELLS = 4_000_000  # of one block of groups x values
@@ -29,6 +29,8 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
     >>> TCloseness(0.4, "diag").judge(groups).reached
     0.5
     """
+
+    higher_is_worse: ClassVar[bool] = True
 
     t: float
     column: str
@@ -52,6 +54,10 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
     def asked(self) -> float:
         """See :class:`Promise`."""
         return self.t
+
+    def rule(self) -> Rule:
+        """See :class:`Promise`."""
+        return Rule(check=self.distance, column=self.column, bound=self.t)
 
     def measure(self, groups: Groups) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """How far each group is. O(groups x values)."""

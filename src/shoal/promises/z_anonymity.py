@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +32,8 @@ class ZAnonymity(Promise, frozen=True, tag="z-anonymity"):
     >>> ZAnonymity(z=20, window="1h").micros
     3600000000
     """
+
+    about: ClassVar[Literal["groups", "events", "curves"]] = "events"
 
     z: int
     window: Duration

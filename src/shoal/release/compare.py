@@ -100,13 +100,12 @@ def compare(
     progress: Progress = lambda share, word: None,
 ) -> Comparison:
     """Each method with each k on one table, verified, measured; ``promises`` beside k hold for all."""
-    chosen = [TABLE_METHODS.decode(m, "method") for m in (methods or TABLE_METHODS.names())]
+    chosen, rows = _chosen(methods, ks)
     if not ks:
         raise UsageError("expected at least one k", where="compare")
     table = code(frame, schema)
     people = None if schema.subject is None else frame[schema.subject]
     levels = {name: s.levels for name, s in table.sensitive.items() if s.levels is not None}
-    rows: list[Row] = []
     for at, (method, k) in enumerate((m, k) for m in chosen for k in ks):
         progress(at / (len(chosen) * len(ks)), f"{method.use}, k = {k}")
         asked = [KAnonymity(k), *promises]
@@ -135,6 +134,24 @@ def compare(
     return Comparison(_mark(rows), table.crowd)
 
 
+def _chosen(methods: Sequence[TableMethod | str], ks: Sequence[int]) -> tuple[list[TableMethod], list[Row]]:
+    """The methods to compare, and rows that say which cannot be: they have a parameter without a default.
+
+    Only where all methods are meant, for one that was asked for by name is an error.
+    """
+    if methods:
+        return [TABLE_METHODS.decode(m, "method") for m in methods], []
+    found, skipped = [], []
+    for name in TABLE_METHODS.names():
+        needed = [f.name for f in msgspec.structs.fields(TABLE_METHODS.get(name)) if f.required]
+        if needed:
+            note = f"skipped: it needs {', '.join(f'`{n}`' for n in needed)}, so name it with its parameters"
+            skipped += [Row(name, k, note=note) for k in ks]
+        else:
+            found.append(TABLE_METHODS.decode(name, "method"))
+    return found, skipped
+
+
 def _people_per_group(groups: np.ndarray, people: pl.Series | None) -> np.ndarray:
     kept = groups[groups >= 0]
     if people is None:
@@ -144,8 +161,11 @@ def _people_per_group(groups: np.ndarray, people: pl.Series | None) -> np.ndarra
 
 
 def _name(method: TableMethod) -> str:
-    defaults = type(method)()
-    changed = {n: v for n, v in msgspec.structs.asdict(method).items() if v != getattr(defaults, n)}
+    defaults = {
+        f.name: f.default_factory() if f.default_factory is not msgspec.NODEFAULT else f.default
+        for f in msgspec.structs.fields(method)
+    }
+    changed = {n: v for n, v in msgspec.structs.asdict(method).items() if v != defaults[n]}
     return method.use + ("" if not changed else " " + " ".join(f"{n}={v}" for n, v in changed.items()))
 
 

@@ -5,7 +5,7 @@ from shoal.series.method import SeriesGrouping, SeriesMethod
 from shoal.series.pattern import Encoded, Pattern
 
 SERIES_METHODS: Family[SeriesMethod] = Family(
-    "series method",
+    "series_method",
     __name__,
     {
         "naive": "naive:Naive",

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy.base import Hierarchy
-from shoal.core.hierarchy.grid import Grid
 from shoal.core.hierarchy.path import Path
 from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.suppress import Suppress
@@ -149,10 +148,7 @@ class Coder:
     def _labels(self, values: pl.Series) -> tuple[list[pl.Series], NDArray[np.bool_]]:
         """The label of every distinct value at every level below the root."""
         assert self.hierarchy is not None
-        if isinstance(self.hierarchy, Grid):
-            levels, code = self.hierarchy.compile(values, where=self.column, need_nesting=False)
-        else:
-            levels, code = self.hierarchy.compile(values, where=self.column)
+        levels, code = self.hierarchy.compile_levels(values, where=self.column)
         known = code >= 0
         at = np.where(known, code, 0)
         if not levels.size:

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from shoal.core.cells import SUPPRESSED, interval
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy.base import Hierarchy
-from shoal.core.hierarchy.grid import Grid
-from shoal.core.hierarchy.path import Path
 from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.hierarchy.tree import Tree
@@ -103,9 +101,10 @@ def column_of(name: str, column: Column, key: bytes, *, leafless: bool) -> Numbe
 
 def _refuse(name: str, hierarchy: Hierarchy | None) -> None:
     where = f"column {name!r}"
-    if isinstance(hierarchy, Tree) and hierarchy.children is not None:
-        raise UsageError("a tree built from its values cannot be used in a stream", where=where, hint="use `file`")
-    if isinstance(hierarchy, Path) and not hierarchy.depth:
-        raise UsageError("a path in a stream needs its depth", where=where, hint="declare `depth`")
-    if isinstance(hierarchy, Grid) and not hierarchy.nests:
+    if hierarchy is None:
+        return
+    if hierarchy.grows is not None:
+        why, hint = hierarchy.grows
+        raise UsageError(f"a stream needs fixed levels: {why}", where=where, hint=hint)
+    if not hierarchy.nests:
         raise UsageError("these sizes do not nest", where=where, hint="let each size divide the next")

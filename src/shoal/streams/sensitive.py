@@ -9,16 +9,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
-from shoal.core.hierarchy.range import Range
-from shoal.core.hierarchy.tree import Tree
 from shoal.core.levels import Levels
 from shoal.core.schema import Schema
-from shoal.kernels.shared.promises import DISTINCT, Rules
-from shoal.promises.base import Promise
-from shoal.promises.k_anonymity import KAnonymity
-from shoal.promises.l_diversity import LDiversity
-from shoal.promises.rules import KINDS
-from shoal.promises.t_closeness import TCloseness
+from shoal.kernels.shared.promises import DISTINCT, T_EQUAL, Rules
+from shoal.promises.base import Promise, Rule
+from shoal.promises.rules import KINDS, least_people
 from shoal.streams.base import Reason
 from shoal.streams.texts import Printer, number
 
@@ -29,56 +24,56 @@ NONE = -1  # the fingerprint of a missing value
 class Values:
     """One promise about one sensitive column: codes of its values, counts of all that arrived."""
 
-    def __init__(self, promise: LDiversity | TCloseness, schema: Schema, key: bytes) -> None:
-        name = promise.column
+    def __init__(self, use: str, rule: Rule, schema: Schema, key: bytes) -> None:
+        name = rule.column
         if name not in schema.sensitive:
             raise UsageError(
                 f"{name!r} is not a sensitive column",
-                where=promise.use,
+                where=use,
                 hint=f"the sensitive columns are: {', '.join(schema.sensitive) or 'none'}",
             )
-        self.promise = promise
+        self.rule = rule
         self.column = name
-        self.kind = KINDS[promise.kind if isinstance(promise, LDiversity) else promise.distance]
+        self.kind = KINDS[rule.check]
         self.counts = np.zeros(1, np.int64)
         self._printer = Printer(key, f"sensitive {name}")
         self._code: dict[int, int] = {}
         self.levels: Levels | None = None
-        self._range: Range | None = None
+        self._ends: tuple[float, float] | None = None
         hierarchy = schema[name].hierarchy
-        if isinstance(promise, TCloseness) and promise.distance == "hierarchical":
-            if not isinstance(hierarchy, Tree) or hierarchy.children is not None:
+        if rule.check == "hierarchical":
+            leaves = None if hierarchy is None else hierarchy.leaves()
+            if hierarchy is None or leaves is None:
                 raise UsageError(
                     f"hierarchical distance in a stream needs a tree of column {name!r} that is known beforehand",
-                    where=promise.use,
+                    where=use,
                     hint="declare `hierarchy: {use: tree, file: …}`, or use distance `equal`",
                 )
-            leaves = pl.Series(list(hierarchy.paths(pl.Series([], dtype=pl.String))), dtype=pl.String)
             self.levels, codes = hierarchy.compile(leaves)
             self._code = dict(zip(self._printer.column(leaves).tolist(), codes.tolist(), strict=True))
-        elif isinstance(promise, TCloseness) and promise.distance == "ordered":
-            if not isinstance(hierarchy, Range) or hierarchy.min is None or hierarchy.max is None:
+        elif rule.check == "ordered":
+            if hierarchy is None or hierarchy.ends is None:
                 raise UsageError(
                     f"ordered distance in a stream needs the ends of column {name!r}",
-                    where=promise.use,
+                    where=use,
                     hint="declare `hierarchy: {use: range, min: …, max: …}`",
                 )
-            if hierarchy.max - hierarchy.min >= VALUES:
-                raise UsageError(f"ordered distance counts at most {VALUES:,} whole numbers", where=promise.use)
-            self._range = hierarchy
+            if hierarchy.ends[1] - hierarchy.ends[0] >= VALUES:
+                raise UsageError(f"ordered distance counts at most {VALUES:,} whole numbers", where=use)
+            self._ends = hierarchy.ends
 
     @property
     def size(self) -> int:
         """Number of values told apart."""
         if self.levels is not None:
             return self.levels.size
-        if self._range is not None:
-            return int(self._range.max - self._range.min) + 1  # type: ignore[operator]
+        if self._ends is not None:
+            return int(self._ends[1] - self._ends[0]) + 1
         return max(1, len(self._code))
 
     def code(self, values: pl.Series) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Codes and what is wrong with a value."""
-        if self._range is not None:
+        if self._ends is not None:
             return self._ordered(values)
         if values.dtype.is_float():  # "not a number" is a missing value, as the verifier reads it
             values = values.fill_nan(None)
@@ -95,11 +90,12 @@ class Values:
         return np.maximum(out, 0), np.where(out < 0, np.uint8(why), np.uint8(0))
 
     def _ordered(self, values: pl.Series) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        assert self._range is not None
+        assert self._ends is not None
+        least, most = self._ends
         array = values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy()
         with np.errstate(invalid="ignore"):
-            known = (array >= self._range.min) & (array <= self._range.max) & (array == np.floor(array))
-        codes = np.where(known, array - float(self._range.min or 0.0), 0).astype(np.int32)
+            known = (array >= least) & (array <= most) & (array == np.floor(array))
+        codes = np.where(known, array - least, 0).astype(np.int32)
         return codes, np.where(known, np.uint8(0), np.uint8(Reason.UNKNOWN))
 
     @property
@@ -118,20 +114,27 @@ class Sensitive:
 
     def __init__(self, promises: Sequence[Promise], schema: Schema, key: bytes) -> None:
         for promise in promises:
-            if not isinstance(promise, KAnonymity | LDiversity | TCloseness):
+            if promise.about != "groups":
                 raise UsageError(
                     f"{promise.use} is not a promise about groups",
                     where="promises",
                     hint="k-anonymity, l-diversity and t-closeness are kept here",
                 )
-        self.k = max((p.k for p in promises if isinstance(p, KAnonymity)), default=1)
-        self.values = [Values(p, schema, key) for p in promises if isinstance(p, LDiversity | TCloseness)]
+            if not promise.rule().complete:
+                raise UsageError(
+                    f"{promise.use} has no complete compiled rule, and a stream keeps only what its kernels can check",
+                    where="promises",
+                    hint="k-anonymity, l-diversity and t-closeness are kept here; table methods keep it by merging",
+                )
+        self.k = least_people(promises)
+        asked = [(p.use, p.rule()) for p in promises]
+        self.values = [Values(use, rule, schema, key) for use, rule in asked if rule.check]
         self.columns = sorted({v.column for v in self.values})
 
     @property
     def crowd(self) -> int:
         """The fewest people a group can have."""
-        least = [int(np.ceil(v.promise.l)) for v in self.values if isinstance(v.promise, LDiversity)]
+        least = [int(np.ceil(v.rule.bound)) for v in self.values if v.kind < T_EQUAL]
         return max([self.k, *least])
 
     @property
@@ -195,10 +198,8 @@ class Sensitive:
             pair,
             pairs,
             np.array([v.kind for v in self.values], np.int64),
-            np.array(
-                [v.promise.l if isinstance(v.promise, LDiversity) else v.promise.t for v in self.values], np.float64
-            ),
-            np.array([v.promise.c if isinstance(v.promise, LDiversity) else 0.0 for v in self.values], np.float64),
+            np.array([v.rule.bound for v in self.values], np.float64),
+            np.array([v.rule.c for v in self.values], np.float64),
             size,
             overall,
             node,

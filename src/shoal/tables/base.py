@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.errors import PromiseError
+from shoal.core.groups import Groups
 from shoal.core.spec import Spec
 from shoal.core.table import Table
 from shoal.kernels.shared import promises as compiled
@@ -35,30 +36,45 @@ class Grouping:
 
 
 class TableMethod(Spec, frozen=True):
-    """How a table is grouped. A method receives promises and must keep them in every group it returns."""
+    """How a table is grouped. A method receives promises and must keep them in every group it returns.
+
+    A subclass defines :meth:`form`, for the compiled rules of the promises (:func:`reachable` gives them). Whatever
+    these rules do not say is upheld here, so that every method keeps promises of other packages, too.
+    """
+
+    def form(
+        self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
+    ) -> Grouping:
+        """Groups of the rows of ``table`` that keep what the compiled rules of the promises say."""
+        raise NotImplementedError
 
     def group(
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
     ) -> Grouping:
-        """Group the rows of ``table``."""
-        raise NotImplementedError
+        """Group the rows of ``table`` so that every group keeps every promise.
+
+        Where a promise has no complete rule, the cost of :func:`shoal.tables.uphold.uphold` is added.
+        """
+        formed = self.form(table, promises, seed=seed, progress=progress)
+        if all(p.rule().complete for p in promises):
+            return formed
+        from shoal.tables.uphold import uphold
+
+        progress(0.9, "merging groups that break a promise")
+        return uphold(table, promises, formed)
 
 
 def reachable(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
     """The compiled promises; an error that says how near it came if not even one group of all rows keeps them."""
-    from shoal.core.groups import Groups
-
     rules = compile_rules(table, promises)
     everything = np.arange(table.size, dtype=np.int32)
-    if compiled.holds(rules, everything, 0, table.size, compiled.workspace(rules)):
+    kept = compiled.holds(rules, everything, 0, table.size, compiled.workspace(rules))
+    if kept and all(p.rule().complete for p in promises):
         return rules
-    whole = Groups(
-        np.zeros(table.size, np.int32),
-        {name: s.values.gather(s.codes) for name, s in table.sensitive.items()},
-        table.people,
-        {name: s.levels for name, s in table.sensitive.items() if s.levels is not None},
-    )
+    whole = groups_of(table, np.zeros(table.size, np.int32))
     findings = [p.judge(whole) for p in promises]
+    if kept and all(f.kept for f in findings):
+        return rules
     broken = next((f for f in findings if not f.kept), findings[0])
     withheld = sum(table.withheld.values())
     raise PromiseError(
@@ -67,4 +83,15 @@ def reachable(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
         + (f", {withheld:,} rows withheld before)" if withheld else ")"),
         where="promises",
         hint="ask for less, or bring more people",
+    )
+
+
+def groups_of(table: Table, labels: NDArray[np.int32]) -> Groups:
+    """Rows with these labels as a promise judges them; rows labelled -1 are left out."""
+    kept = np.flatnonzero(labels >= 0)
+    return Groups(
+        labels[kept],
+        {name: s.values.gather(s.codes[kept]) for name, s in table.sensitive.items()},
+        None if table.people is None else table.people[kept],
+        {name: s.levels for name, s in table.sensitive.items() if s.levels is not None},
     )

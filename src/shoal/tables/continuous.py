@@ -19,6 +19,7 @@ from shoal.core.schema import Schema
 from shoal.core.table import Table, code, factorize
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
+from shoal.promises.rules import least_people
 from shoal.tables.base import TableMethod
 from shoal.tables.forest import Forest
 from shoal.tables.growing import Growing
@@ -137,7 +138,7 @@ class Continuous:
         again = rows[subject].is_in(self.released[subject].implode()).to_numpy()[table.rows]
         if not again.any():
             return self.promises, table
-        k = max((p.k for p in self.promises if isinstance(p, KAnonymity)), default=1)
+        k = least_people(self.promises)
         people = np.where(again, table.people.max() + 1, table.people)
         people = np.unique(people, return_inverse=True)[1].astype(np.int32)
         return [*self.promises, KAnonymity(k + 1)], dataclasses.replace(table, people=people)

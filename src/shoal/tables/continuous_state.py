@@ -13,7 +13,6 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError, UsageError
-from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Schema
 from shoal.core.sealed_state import StateFile
 from shoal.promises.base import Promise
@@ -116,9 +115,9 @@ def load(
 def _declared(continuous: Continuous) -> str:
     columns = {n: msgspec.to_builtins(c, enc_hook=repr) for n, c in continuous.schema.columns.items()}
     for name, column in continuous.schema.columns.items():
-        if isinstance(column.hierarchy, Tree) and column.hierarchy.file is not None:
+        if column.hierarchy is not None:
             # another tree in the same file would move published cells to other nodes, not to higher ones
-            columns[name]["hierarchy"]["file"] = list(column.hierarchy.paths().items())
+            columns[name]["hierarchy"] = column.hierarchy.declared()
     asked = [msgspec.to_builtins(p) for p in continuous.promises]
     text = msgspec.json.encode([columns, asked, continuous.publish], order="deterministic")
     return hashlib.blake2b(text, digest_size=16).hexdigest()

@@ -41,7 +41,7 @@ class Datafly(TableMethod, frozen=True, tag="datafly"):
     def __post_init__(self) -> None:
         check_limit(self.suppress, "datafly")
 
-    def group(
+    def form(
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
     ) -> Grouping:
         """See :class:`TableMethod`. Needs no seed: nothing is random."""

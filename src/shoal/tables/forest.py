@@ -70,13 +70,13 @@ class Forest(Settled, frozen=True, tag="forest"):
         labels: Labels = decompose(plant(target, rules.k), rules, oversized(rules.k))[0]
         return labels
 
-    def group(
+    def form(
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
     ) -> Grouping:
         """See :class:`TableMethod`."""
         from shoal.tables.improve import improve
 
-        found = super().group(table, promises, seed=seed, progress=progress)
+        found = super().form(table, promises, seed=seed, progress=progress)
         if not self.improve:
             return found
         return Grouping(improve(table, compile_rules(table, promises), found.labels, self.improve, seed))

@@ -5,16 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.errors import UsageError
-from shoal.core.hierarchy.base import Hierarchy
-from shoal.core.hierarchy.path import Path
-from shoal.core.hierarchy.range import Range
-from shoal.core.hierarchy.tree import Tree
 from shoal.core.levels import Codes, Levels
 from shoal.core.release import Boxes, taken
 from shoal.core.schema import Schema
@@ -90,7 +84,7 @@ class Growing:
 
     def _compile(self, name: str, values: pl.Series) -> tuple[Levels, Codes]:
         where = f"column {name!r}"
-        return steady(hierarchy_for(values, self.schema[name]), where).compile(values, where=where)
+        return hierarchy_for(values, self.schema[name]).fixed(where).compile(values, where=where)
 
     def _widened(self, name: str) -> tuple[Widened, Codes, NDArray[np.int64]]:
         """A column's levels with its nodes as values, the code of every row, and which value each plain code is."""
@@ -150,18 +144,3 @@ class Growing:
             cells[name] = Cells(taken(self.cells[name].values, used), at, height[group])
             columns.append(table.levels[j].text(low, high, floor).gather(group).alias(name))
         return replace(self, cells=cells), self.rest.with_columns(columns)
-
-
-def steady(hierarchy: Hierarchy, where: str) -> Hierarchy:
-    """The hierarchy whose levels stay the same when new values come; an error if it has none."""
-    if isinstance(hierarchy, Range):
-        if hierarchy.min is None or hierarchy.max is None:
-            raise UsageError(
-                "a range that grows with its data has no fixed levels", where=where, hint="give `min`, `max`"
-            )
-        return msgspec.structs.replace(hierarchy, snap=True)
-    if isinstance(hierarchy, Path) and not hierarchy.depth:
-        raise UsageError("a path as deep as its data has no fixed levels", where=where, hint="give `depth`")
-    if isinstance(hierarchy, Tree) and hierarchy.children is not None:
-        raise UsageError("a tree built from the data has no fixed levels", where=where, hint="give `nodes` or `file`")
-    return hierarchy

@@ -50,7 +50,7 @@ class Lattice(TableMethod, frozen=True, tag="lattice"):
     def __post_init__(self) -> None:
         check_limit(self.suppress, "lattice")
 
-    def group(
+    def form(
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
     ) -> Grouping:
         """See :class:`TableMethod`. Needs no seed: nothing is random."""

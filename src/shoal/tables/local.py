@@ -68,7 +68,7 @@ class Local(TableMethod, frozen=True, tag="local"):
             return times * min(NORMAL // (6 + k + k * k // 20), PER_ROW * rows)
         return self.effort
 
-    def group(
+    def form(
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
     ) -> Grouping:
         """See :class:`TableMethod`."""

@@ -39,7 +39,7 @@ class Mondrian(TableMethod, frozen=True, tag="mondrian"):
         if self.tries < 1:
             raise UsageError("`tries` must be at least 1", where="mondrian")
 
-    def group(
+    def form(
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
     ) -> Grouping:
         """See :class:`TableMethod`. Needs no seed: nothing is random."""

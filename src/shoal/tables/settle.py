@@ -40,7 +40,7 @@ class Settled(TableMethod, frozen=True):
         """A label per row of a table that is not empty."""
         raise NotImplementedError
 
-    def group(
+    def form(
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
     ) -> Grouping:
         """See :class:`TableMethod`."""

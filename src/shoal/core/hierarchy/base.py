@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import msgspec
 
 from shoal.core.spec import Spec
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import polars as pl
 
     from shoal.core.levels import Codes, Levels
@@ -17,11 +21,79 @@ class Hierarchy(Spec, frozen=True):
 
     A subclass says what the distinct values present become: :meth:`compile` returns the levels and the code of
     each value, -1 for a value the hierarchy does not know (its rows are withheld and counted).
+
+    What others need to know about it, it says itself: whether its levels change as values come (:attr:`grows`), which
+    of its fields name files (``file_fields``), and, if they are fixed, its :attr:`ends` or its :meth:`leaves`.
     """
+
+    file_fields: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def grows(self) -> tuple[str, str] | None:
+        """Why its levels change when new values come, and what would fix them; nothing if they stay as they are.
+
+        Streams, continuous mode and masks need fixed levels: a value's node must not depend on who else is there.
+
+        >>> from shoal.core.hierarchy.path import Path
+        >>> Path().grows
+        ('a path as deep as its data has no fixed levels', 'give `depth`')
+        >>> Path(depth=3).grows is None
+        True
+        """
+        return None
+
+    def fixed(self, where: str) -> Hierarchy:
+        """The hierarchy as it serves values that are still to come; an error if its levels would change with them."""
+        if self.grows is not None:
+            from shoal.core.errors import UsageError
+
+            why, hint = self.grows
+            raise UsageError(why, where=where, hint=hint)
+        return self
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files it reads."""
+        named = (getattr(self, name) for name in self.file_fields)
+        return tuple(file for file in named if file is not None)
+
+    def beside(self, folder: Path) -> Self:
+        """The same with its files named as seen from ``folder``: a policy names them as seen from itself."""
+        changed = {name: str(folder / file) for name in self.file_fields if (file := getattr(self, name)) is not None}
+        return msgspec.structs.replace(self, **changed) if changed else self
+
+    def declared(self) -> Any:
+        """Everything its levels depend on, as plain data: parameters, and what its files say."""
+        from pathlib import Path
+
+        plain = msgspec.to_builtins(self, enc_hook=repr)
+        return {**plain, **{f: Path(getattr(self, f)).read_text() for f in self.file_fields if plain[f] is not None}}
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The lowest and the highest number of its domain, if it is one of numbers and declared."""
+        return None
+
+    def leaves(self) -> pl.Series | None:
+        """All values it knows, if they are known beforehand."""
+        return None
+
+    def doubts(self) -> list[str]:
+        """What is allowed but looks wrong."""
+        return []
+
+    @property
+    def nests(self) -> bool:
+        """Whether every node of a level lies in one node of the next. Only z-anonymity can do without."""
+        return True
 
     def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
         """Levels over distinct ``values`` (a null may be among them), and each value's code."""
         raise NotImplementedError
+
+    def compile_levels(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
+        """As :meth:`compile`, for z-anonymity, which counts every level for itself: levels need not nest."""
+        return self.compile(values, where=where)
 
     def preview(self, values: pl.Series, *, where: str = "hierarchy") -> pl.DataFrame:
         """The label of each value at each level: how it reads when published.

@@ -37,16 +37,17 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
         """Whether each size divides the next."""
         return all((large / small).is_integer() for small, large in zip(self.sizes, self.sizes[1:], strict=False))
 
-    def compile(
-        self, values: pl.Series, *, where: str = "hierarchy", need_nesting: bool = True
-    ) -> tuple[Levels, Codes]:
+    def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
         """See :class:`Hierarchy`."""
-        if need_nesting and not self.nests:
+        if not self.nests:
             raise UsageError(
                 "these sizes do not nest, so cells of one level cross cells of the next",
                 where=where,
                 hint="let each size divide the next, for example 100, 500, 1000",
             )
+        return self._compile(values, where, need_nesting=True)
+
+    def _compile(self, values: pl.Series, where: str, *, need_nesting: bool) -> tuple[Levels, Codes]:
         latitude, longitude, known = positions(values)
         kept = values.filter(pl.Series(known | values.is_null().to_numpy()))
         inside = known | values.is_null().to_numpy()
@@ -56,6 +57,10 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
         labels.append(pl.Series([SUPPRESSED] * len(kept), dtype=pl.String))
         levels = nest(kept, labels, need_nesting=need_nesting, where=where)
         return levels, code_of(levels, values)
+
+    def compile_levels(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
+        """See :class:`Hierarchy`."""
+        return self._compile(values, where, need_nesting=False)
 
     def _cells(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64], size: float) -> pl.Series:
         # one width per band of the coarsest size that nests, or columns of small cells would cross large ones

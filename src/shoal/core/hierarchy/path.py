@@ -33,6 +33,11 @@ class Path(Hierarchy, frozen=True, tag="path"):
         if self.depth < 0:
             raise UsageError("`depth` must not be negative", where="path")
 
+    @property
+    def grows(self) -> tuple[str, str] | None:
+        """See :class:`Hierarchy`."""
+        return None if self.depth else ("a path as deep as its data has no fixed levels", "give `depth`")
+
     def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
         """See :class:`Hierarchy`. Costs O(values x depth)."""
         steps = values.cast(pl.String).str.split(self.separator)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -49,6 +50,23 @@ class Range(Hierarchy, frozen=True, tag="range"):
             raise UsageError("`min`, `max`, `bottom`, `top` must be finite", where="range")
         if self.smallest is not None and not self.smallest > 0:
             raise UsageError("`smallest` must be positive", where="range")
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """See :class:`Hierarchy`."""
+        return None if self.min is None or self.max is None else (self.min, self.max)
+
+    @property
+    def grows(self) -> tuple[str, str] | None:
+        """See :class:`Hierarchy`."""
+        if self.ends is not None:
+            return None
+        return "a range without its ends grows with its data and has no fixed levels", "declare `min` and `max`"
+
+    def fixed(self, where: str) -> Range:
+        """See :class:`Hierarchy`. A group's own interval is none of the levels, so nodes are published."""
+        super().fixed(where)
+        return msgspec.structs.replace(self, snap=True)
 
     def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
         """See :class:`Hierarchy`. Costs O(values x levels); the levels grow with the logarithm of the width."""

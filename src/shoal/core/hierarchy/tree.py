@@ -6,8 +6,9 @@ import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import msgspec
 import polars as pl
 
 from shoal.core.cells import SUPPRESSED
@@ -23,16 +24,19 @@ _SPAN = re.compile(r"^[\[(]?\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|\.\.+|,|to)\s*(-?\d+
 class Tree(Hierarchy, frozen=True, tag="tree"):
     """Categories under categories. Give one of ``nodes``, ``file``, ``children``.
 
-    ``nodes`` is a nested mapping, leaves in lists; ``file`` a CSV without header whose lines are paths from the
-    leaf to the root (`Berlin;Germany;Europe;*`), as other tools write them; ``children`` builds a tree over the
-    sorted values with that many children per node. A value the tree does not hold goes under the node ``default``;
-    without it, its rows are withheld and counted.
+        ``nodes`` is a nested mapping, leaves in lists; ``file`` a CSV without header whose lines are paths from the
+        leaf to the root (`Berlin;Germany;Europe;*`), as other tools write them; ``children`` builds a tree over the
+        sorted values with that many children per node. A value the tree does not hold goes under the node ``default``;
+        without it, its rows are withheld and counted.
 
-    >>> import polars as pl
-    >>> tree = Tree(nodes={"respiratory": ["Asthma", "Covid"], "metabolic": ["Diabetes"]})
-    >>> tree.preview(pl.Series(["Asthma", "Diabetes"])).rows()
-    [('Asthma', 'respiratory', '*'), ('Diabetes', 'metabolic', '*')]
+        >>> import msgspec
+    import polars as pl
+        >>> tree = Tree(nodes={"respiratory": ["Asthma", "Covid"], "metabolic": ["Diabetes"]})
+        >>> tree.preview(pl.Series(["Asthma", "Diabetes"])).rows()
+        [('Asthma', 'respiratory', '*'), ('Diabetes', 'metabolic', '*')]
     """
+
+    file_fields: ClassVar[tuple[str, ...]] = ("file",)
 
     nodes: dict[str, Any] | None = None
     file: str | None = None
@@ -45,6 +49,22 @@ class Tree(Hierarchy, frozen=True, tag="tree"):
             raise UsageError("expected exactly one of `nodes`, `file`, `children`", where="tree")
         if self.children is not None and self.children < 2:
             raise UsageError("`children` must be at least 2", where="tree")
+
+    @property
+    def grows(self) -> tuple[str, str] | None:
+        """See :class:`Hierarchy`."""
+        if self.children is None:
+            return None
+        return "a tree built from the data has no fixed levels", "give `nodes` or `file`"
+
+    def declared(self) -> Any:
+        """See :class:`Hierarchy`. Of a file, the paths count, not how they are written."""
+        plain = msgspec.to_builtins(self)
+        return plain if self.file is None else {**plain, "file": list(self.paths().items())}
+
+    def leaves(self) -> pl.Series | None:
+        """See :class:`Hierarchy`."""
+        return None if self.children is not None else pl.Series(list(self.paths()), dtype=pl.String)
 
     def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
         """See :class:`Hierarchy`. Costs O(leaves x levels)."""
@@ -73,7 +93,7 @@ class Tree(Hierarchy, frozen=True, tag="tree"):
         return self._with_default(paths, known, where)
 
     def doubts(self) -> list[str]:
-        """What is allowed but looks wrong: labels that read as an interval and do not contain their leaf.
+        """See :class:`Hierarchy`: labels that read as an interval and do not contain their leaf.
 
         >>> Tree(nodes={"75-79": ["78", "80"], "80-84": ["81"]}).doubts()
         ['level 1: 1 leaf lies outside the interval its label names (leaf number 2)']

@@ -38,6 +38,51 @@ def _by_group(labels, groups):
 
 
 @kernel
+def cheapest_partner(shape, low, high, size, cost, g):
+    """The group (one that is not empty) with which group g loses least in a union, or -1. O(groups x columns)."""
+    groups, m = low.shape
+    wide_low, wide_high = np.empty(m, np.int32), np.empty(m, np.int32)
+    best, chosen = np.inf, -1
+    for h in range(groups):
+        if h == g or not size[h]:
+            continue
+        for j in range(m):
+            wide_low[j] = min(low[g, j], low[h, j])
+            wide_high[j] = max(high[g, j], high[h, j])
+        both = size[g] + size[h]
+        grown = both * box_cost(shape, wide_low, wide_high) - size[g] * cost[g] - size[h] * cost[h]
+        if grown < best:
+            best, chosen = grown, h
+    return chosen
+
+
+@kernel
+def pair_up(shape, low, high, size, broken):
+    """Labels in which every broken group is united with its cheapest partner; a group in one union only.
+
+    One round of merging for promises that only Python can judge. Groups that were chosen take no part again, so one
+    call halves the broken groups at most, and the caller judges anew.
+    """
+    groups = low.shape[0]
+    cost = np.zeros(groups)
+    for g in range(groups):
+        cost[g] = box_cost(shape, low[g], high[g])
+    united = np.arange(groups)
+    free = size.copy()
+    for g in range(groups):
+        if broken[g] and free[g]:
+            h = cheapest_partner(shape, low, high, free, cost, g)
+            if h < 0:  # all others were taken in this round: one of them it is
+                h = cheapest_partner(shape, low, high, size, cost, g)
+            if h < 0:
+                break
+            united[g] = united[h]
+            free[g] = 0
+            free[h] = 0
+    return united
+
+
+@kernel
 def merge_broken(matrix, shape, rules, labels, groups):
     """Labels in which every group keeps the promises, unless one group is left that does not.
 
@@ -66,7 +111,6 @@ def merge_broken(matrix, shape, rules, labels, groups):
             alive += 1
     work = workspace(rules)
     rows = np.empty(n, np.int32)
-    wide_low, wide_high = np.empty(m, np.int32), np.empty(m, np.int32)
     queue = np.flatnonzero(broken_groups(rules, labels, groups))
     for g in queue:
         while alive > 1 and size[g]:
@@ -78,18 +122,7 @@ def merge_broken(matrix, shape, rules, labels, groups):
                 at = following[at]
             if holds(rules, rows, 0, count, work):
                 break
-            best, chosen = np.inf, -1
-            for h in range(groups):
-                if h == g or not size[h]:
-                    continue
-                for j in range(m):
-                    wide_low[j] = min(low[g, j], low[h, j])
-                    wide_high[j] = max(high[g, j], high[h, j])
-                both = size[g] + size[h]
-                grown = both * box_cost(shape, wide_low, wide_high) - size[g] * cost[g] - size[h] * cost[h]
-                if grown < best:
-                    best, chosen = grown, h
-            h = chosen
+            h = cheapest_partner(shape, low, high, size, cost, g)
             for j in range(m):
                 low[g, j] = min(low[g, j], low[h, j])
                 high[g, j] = max(high[g, j], high[h, j])
