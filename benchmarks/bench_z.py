@@ -204,9 +204,9 @@ def pauses() -> None:
     laps: list[float] = []
     turn = Tuner.turn
 
-    def timed(self: Tuner, now: int, content: object) -> None:
+    def timed(self: Tuner, *args: Any) -> None:
         start = time.process_time()
-        turn(self, now, content)  # type: ignore[arg-type]
+        turn(self, *args)
         laps.append(time.process_time() - start)
 
     out = []

@@ -277,6 +277,12 @@ def _pseudonymous(job: StreamJob, key: bytes, write: Any) -> Any:
     return masked
 
 
+def _goal(decision: Any) -> str:
+    """What share of people was hidden in the last window, as measured; and whether that was asked."""
+    missed = " (goal not reached)" if decision.reachable else " (goal not reachable)"
+    return f"p {decision.p:.2f}{'' if decision.reached else missed}"
+
+
 def _delayed(found: Mapping[str, Any]) -> list[str]:
     """What a method with delay says of itself."""
     seconds = f", {found['wait_most']:,.1f} s" if "wait_most" in found else ""
@@ -329,7 +335,7 @@ class _Live:
             *[f"{name.replace('_', ' ')}: {count:,}" for name, count in counters.items() if name.startswith("level_")],
             *([f"z {found['z']}"] if "z" in found else []),
             *(_delayed(found) if "loss" in found else []),
-            *([f"p {decision.p:.2f}{'' if decision.reached else ' (goal not reached)'}"] if decision else []),
+            *([_goal(decision)] if decision else []),
         ]
         sys.stderr.write(("\r\x1b[K" if sys.stderr.isatty() else "") + ", ".join(words) + ("\n" if end else ""))
         sys.stderr.flush()

@@ -1,13 +1,15 @@
 """z that tunes itself to a goal: so many people in groups of k by what is released of them (seed 000, chapter 5).
 
-The promised z is the floor. Every ``every``, the window is copied and evaluated in slices between events; the new z
-takes effect ``settle`` later in event time, whenever the slices happened to run, so that a replay decides alike.
+A closed loop: every ``every``, p_k of what was really released in the last window is measured, and other z are tried
+on the same events, in slices between events. What the goal was missed by so far is added to it; where traffic grows, z
+grows ahead of it. The new z takes effect ``settle`` later in event time, whenever the slices happened to run, so that
+a replay decides alike. The promised z is the floor.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
@@ -16,25 +18,13 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.time import Duration, Hours, duration, minute_of_week
-from shoal.measures.entropy import group_people, k_share, sorted_by_person
-from shoal.measures.zk_model import Model
-from shoal.streams.texts import number
+from shoal.streams.history import History, Shown, content_of, growth, measured
+from shoal.streams.steering import Content, Evaluation, Found, Goal, Steps, by_model, incremental, search
 
 Ints = NDArray[np.int64]
-Content = tuple[Ints, Ints, NDArray[np.int32]]  # person print, chain and counts of every row
 IDLE, NEVER = -1, 2**62
 KEPT = 1000  # decisions remembered for figures
-
-
-class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``probability`` of the people share everything released about them with at least k - 1 others."""
-
-    k: int = 2
-    probability: float = 0.8
-
-    def __post_init__(self) -> None:
-        if self.k < 2 or not 0 < self.probability <= 1:
-            raise UsageError("a goal needs k of at least 2 and a probability above 0, up to 1", where="tune.goal")
+SHARE, MOST = 0.3, 0.15  # of what the goal was missed by, so much is added to it each time, up to so much
 
 
 class ZHours(Hours, frozen=True):
@@ -44,7 +34,12 @@ class ZHours(Hours, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What the tuner decided: from event time ``effect`` on, ``z``; by the window, ``p`` of the people are hidden."""
+    """What the tuner decided at ``time``: from event time ``effect`` on, ``z``.
+
+    ``p`` is measured: so many people were hidden in what was really released in the window before; ``reached`` says
+    whether that is the goal. ``expected`` is what z would have reached on the same events, ``reachable`` whether any z
+    would have reached the goal. With nobody in the window nothing is known, and z stays.
+    """
 
     time: int
     effect: int
@@ -54,6 +49,8 @@ class Decision(msgspec.Struct, frozen=True):
     people: int
     rows: int
     evaluations: int
+    expected: float = 0.0
+    reachable: bool = True
 
 
 class Tune(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,114 +87,6 @@ class Tune(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Tuner(self, floor, top)
 
 
-class Evaluation:
-    """p_k of one copied window, for any z."""
-
-    def __init__(self, content: Content, goal: Goal, count_empty: bool, top: int) -> None:
-        prints, chains, counts = content
-        people, first = number(prints)
-        self.size = len(first)
-        self.people, self.chains, self.counts = sorted_by_person(people, chains, counts, self.size)
-        self.goal = goal
-        self.top = top
-        self.count_empty = count_empty
-        self.asked: dict[int, float] = {}
-        self.modelled = 0  # evaluations by the model instead
-
-    def p(self, z: int) -> float:
-        """The share of people hidden among k if this z had held."""
-        if z not in self.asked:
-            sizes, empty = group_people(self.people, self.chains, self.counts, z, self.top, self.size)
-            self.asked[z] = k_share(sizes, empty, self.goal.k, count_empty=self.count_empty)
-        return self.asked[z]
-
-    def most(self) -> int:
-        """The least z that releases nothing."""
-        return int(self.counts.max()) + 1 if self.counts.size else 1
-
-
-def joined(parts: list[Content]) -> Content:
-    """The content of several columns as one: a person's set is what all of them release."""
-    if len(parts) == 1:
-        return parts[0]
-    width = max(chains.shape[1] for _, chains, _ in parts)
-    people = np.concatenate([p for p, _, _ in parts])
-    chains = np.concatenate([np.pad(c, ((0, 0), (0, width - c.shape[1]))) for _, c, _ in parts])
-    counts = np.concatenate([np.pad(c, ((0, 0), (0, width - c.shape[1]))) for _, _, c in parts])
-    return people, chains, counts
-
-
-Steps = Generator[None, None, tuple[int, float, bool]]
-
-
-def search(evaluation: Evaluation, low: int, high: int, start: int = 0) -> Steps:
-    """A z that was seen to reach the goal next to one that was seen not to (Algorithm 4, made to end).
-
-    It looks around ``start``, the z in force, in growing steps, then halves the gap. p_k(z) is not monotone, so what
-    is returned was itself evaluated; if nothing reached the goal, the best seen.
-    """
-    goal = evaluation.goal.probability
-    high = max(low, min(high, evaluation.most()))
-    z = min(max(start, low), high)
-    step = max(1, z // 16)
-    if evaluation.p(z) >= goal:
-        below = low - 1
-        while z > low:
-            yield
-            lower = max(low, z - step)
-            if evaluation.p(lower) < goal:
-                below = lower
-                break
-            z, step = lower, 2 * step
-    else:
-        below = z
-        while evaluation.p(z) < goal and z < high:
-            yield
-            below, z, step = z, min(z + step, high), 2 * step
-    yield
-    if evaluation.p(z) < goal:
-        best = max((p, z) for z, p in evaluation.asked.items())
-        return best[1], best[0], False
-    while z - below > 1:
-        middle = (below + z) // 2
-        if evaluation.p(middle) >= goal:
-            z = middle
-        else:
-            below = middle
-        yield
-    return z, evaluation.p(z), True
-
-
-def incremental(evaluation: Evaluation, low: int, high: int, z: int, step: int, proportional: bool) -> Steps:
-    """One step towards the goal (Algorithm 3); proportional steps grow with the distance."""
-    goal = evaluation.goal.probability
-    p = evaluation.p(z)
-    yield
-    if proportional:
-        step = max(step, round(z * abs(p - goal)))
-    new = min(max(z + step if p < goal else z - step if p > goal else z, low), high)
-    p = evaluation.p(new)
-    return new, p, p >= goal
-
-
-def by_model(evaluation: Evaluation, low: int, high: int, windows: float) -> Steps:
-    """The least z by the exact model, with p_a^X estimated as the share of the window's people (seed 002, VII)."""
-    _, first = number(evaluation.chains[:, 0].copy())
-    shares = evaluation.counts[first, 0] / max(evaluation.size, 1)
-    model = Model(users=max(evaluation.size, 2), exposed=shares, windows=windows)
-    goal = evaluation.goal
-    high = max(low, min(high, evaluation.most()))
-    steps = model.smallest_z_steps(goal.probability, goal.k, low, high, samples=2000)
-    while True:
-        evaluation.modelled += 1
-        try:
-            next(steps)
-        except StopIteration as end:
-            found: tuple[int, float, bool] = end.value
-            return found
-        yield
-
-
 class Tuner:
     """A tuner at work: ``z`` in force, and ``until`` which event time it is."""
 
@@ -214,9 +103,15 @@ class Tuner:
         self._boundary = IDLE
         self._effect = NEVER
         self._steps: Steps | None = None
+        self._sizes = (0, 0)  # people and rows of the evaluation
         self._evaluation: Evaluation | None = None
-        self._result: tuple[int, float, bool] | None = None
+        self._asked = 0  # evaluations before a restart
+        self._result: Found | None = None
         self._began = 0
+        self._since = IDLE  # the first event
+        self._measured = 0.0
+        self._more = 0.0  # aimed higher than the goal by so much, because less was reached than expected
+        self._ahead = (0, 1)  # by which share z grows with the traffic
         self.profile = np.zeros(168, np.int64)
         for hours in spec.profile:
             self.profile[np.unique(hours.minutes() // 60)] = hours.z
@@ -232,33 +127,56 @@ class Tuner:
         """The last decision."""
         return self.decisions[-1] if self.decisions else None
 
-    def turn(self, now: int, content: Callable[[int], Content]) -> None:
-        """Before the event at clock ``now``: do a slice, begin an evaluation, or put a new z in force."""
+    def turn(self, now: int, history: History, span: Callable[[int], int], content: Callable[[int], Content]) -> None:
+        """Before the event at clock ``now``: do a slice, begin an evaluation, or put a new z in force.
+
+        ``span`` gives the window at a time, ``content`` who shows what at that moment, for the model.
+        """
         if now < 0:
             self.until = 0
             return
         if self._boundary == IDLE:
-            self._boundary = now + self._every
+            self._boundary, self._since = now + self._every, now
             self.z = max(self.z, self._expected(now))
         if now >= self._effect:
             self._apply()
         if self._effect == NEVER and now >= self._boundary:
-            self._begin(now, content(now))
+            self._begin(now, history.window(now, span(now)), span(now), content)
         elif self.working:
             self._slice()
         self.until = min(self._effect, self._boundary) if self._effect == NEVER else self._effect
 
-    def _begin(self, now: int, content: Content) -> None:
+    def _begin(self, now: int, rows: Shown, span: int, content: Callable[[int], Content]) -> None:
         spec = self.spec
-        self._evaluation = Evaluation(content, spec.goal, spec.empty == "count", self.top)
+        count_empty = spec.empty == "count"
         self._began, self._effect, self._boundary = now, now + self._settle, now + self._every
-        self._result = None
-        if spec.by == "search":
-            self._steps = search(self._evaluation, self.floor, spec.highest, self.z)
+        self._result, self._asked, self._ahead = None, 0, (0, 1)
+        self._measured = measured(rows, spec.goal, count_empty=count_empty)
+        whole = now - self._since >= span
+        if whole and len(rows.times):
+            missed = spec.goal.probability - self._measured
+            reachable = self.last is None or self.last.reachable
+            self._more = min(max(self._more + SHARE * missed, 0.0), MOST) if reachable or missed < 0 else self._more
+        self._evaluation = Evaluation(
+            content(now) if spec.by == "model" else content_of(rows), spec.goal, count_empty, self.top
+        )
+        self._sizes = (self._evaluation.size, len(self._evaluation.people))
+        target = min(spec.goal.probability + self._more, 1.0)
+        if not self._evaluation.size:  # nobody is there: nothing speaks for another z
+            self._steps, self._result = iter(()), Found(self.z, 1.0, True)  # type: ignore[assignment]
+        elif spec.by == "search":
+            self._steps = search(self._evaluation, self.floor, spec.highest, self.z, target)
         elif spec.by == "incremental":
-            self._steps = incremental(self._evaluation, self.floor, spec.highest, self.z, spec.step, spec.proportional)
+            self._steps = incremental(
+                self._evaluation, self.floor, spec.highest, self.z, self._measured, spec.step, spec.proportional
+            )
         else:
-            self._steps = by_model(self._evaluation, self.floor, spec.highest, spec.windows)
+            self._steps = by_model(self._evaluation, self.floor, spec.highest, spec.windows, target)
+        if whole and spec.by != "incremental":
+            before, later = growth(rows, now, span)
+            # the window is judged as of its middle, and the new z holds until half of ``every`` after its effect
+            lead = span // 2 + self._settle + self._every // 2
+            self._ahead = (min(max(later - before, 0), before) * lead, max(1, before * span))
 
     def _slice(self) -> None:
         assert self._steps is not None
@@ -271,15 +189,18 @@ class Tuner:
         while self.working:
             self._slice()
         assert self._result is not None
-        assert self._evaluation is not None
-        z, p, reached = self._result
+        z, p, reachable = self._result
+        part, whole = self._ahead
+        z = min(z + z * part // whole, max(self.spec.highest, self.floor))
         self.z = max(self.floor, z, self._expected(self._effect))
-        if self.spec.learn:
+        if self.spec.learn and self._sizes[0]:
             hour = self._hour(self._effect)
-            self.learned[hour] = z if reached else max(z, self.learned[hour])
-        rows, people = len(self._evaluation.people), self._evaluation.size
-        asked = len(self._evaluation.asked) + self._evaluation.modelled
-        self.decisions.append(Decision(self._began, self._effect, self.z, p, reached, people, rows, asked))
+            self.learned[hour] = z if reachable else max(z, self.learned[hour])
+        reached = self._measured >= self.spec.goal.probability
+        asked = self._asked + (self._evaluation.evaluations if self._evaluation is not None else 0)
+        self.decisions.append(
+            Decision(self._began, self._effect, self.z, self._measured, reached, *self._sizes, asked, p, reachable)
+        )
         self._steps, self._evaluation, self._effect = None, None, NEVER
 
     def _expected(self, now: int) -> int:
@@ -297,10 +218,8 @@ class Tuner:
         """Plain data for a snapshot; an evaluation under way is ended, for its result depends on nothing else."""
         while self.working:
             self._slice()
-        asked = self._evaluation
-        pending = None if self._result is None or asked is None else [
-            *self._result, asked.size, len(asked.people), len(asked.asked) + asked.modelled
-        ]  # fmt: skip
+        asked = self._asked + (self._evaluation.evaluations if self._evaluation is not None else 0)
+        pending = None if self._steps is None or self._result is None else [*self._result, *self._sizes, asked]
         return {
             "z": self.z,
             "boundary": self._boundary,
@@ -309,6 +228,7 @@ class Tuner:
             "pending": pending,
             "profile": self.learned.tolist(),
             "last": [msgspec.structs.astuple(d) for d in self.decisions],
+            "loop": [self._since, self._measured, self._more, *self._ahead],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -317,19 +237,12 @@ class Tuner:
         self._boundary, self._effect, self._began = state["boundary"], state["effect"], state["began"]
         self.learned = np.array(state["profile"], np.int64)
         self.decisions.extend(Decision(*d) for d in state["last"])
+        self._since, self._measured, self._more, *ahead = state.get("loop", [self._boundary, 0.0, 0.0, 0, 1])
+        self._ahead = (ahead[0], ahead[1])
         self.until = 0
         if state["pending"] is not None:
-            z, p, reached, people, rows, evaluations = state["pending"]
-            self._result = (z, p, reached)
+            z, p, reachable, people, rows, self._asked = state["pending"]
+            self._result, self._sizes = Found(z, p, reachable), (people, rows)
             self._steps = iter(())  # type: ignore[assignment]
-            self._evaluation = _finished(people, rows, evaluations, self.spec.goal)
         elif self._effect != NEVER:
             self._effect = NEVER
-
-
-def _finished(people: int, rows: int, evaluations: int, goal: Goal) -> Evaluation:
-    """What is left of an evaluation after a restart: its sizes."""
-    out = Evaluation((np.zeros(0, np.int64), np.zeros((0, 1), np.int64), np.zeros((0, 1), np.int32)), goal, True, 1)
-    out.size, out.people = people, np.zeros(rows, np.int32)
-    out.asked = dict.fromkeys(range(evaluations), 0.0)
-    return out

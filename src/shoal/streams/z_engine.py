@@ -21,8 +21,10 @@ from shoal.kernels.shared import clock as clocks
 from shoal.kernels.zero_delay import sliding as words
 from shoal.kernels.zero_delay.z_decide import BEHINDS, TIES
 from shoal.streams.base import Reason
+from shoal.streams.history import History
 from shoal.streams.sliding import Asked, Decided, SlidingWindow
-from shoal.streams.tuning import Content, Decision, Tuner, joined
+from shoal.streams.steering import Content, joined
+from shoal.streams.tuning import Decision, Tuner
 from shoal.streams.watching import Watch
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class Snapshot(msgspec.Struct, forbid_unknown_fields=True):
     counters: dict[str, int]
     tuner: dict[str, Any] | None = None
     extra: bytes = b""
+    history: dict[str, Any] | None = None
 
 
 class ZEngine:
@@ -71,6 +74,7 @@ class ZEngine:
         self.tuner: Tuner | None = (
             spec.tune.start(promise.z, 64 if spec.generalize else 1) if spec.tune is not None else None
         )
+        self.history = History(spec.ceiling // 4)  # of a tuned stream only
         self._floors = weekly(promise.z, [(h, max(h.z, promise.z)) for h in spec.floors]) if spec.floors else None
         self._zone = duration(promise.zone)
         self.watching: Watch | None = None
@@ -116,6 +120,7 @@ class ZEngine:
                     for name, (codes, chains) in columns.items()
                 }
             )
+            self._remember(asked, columns, out[-1], at, to)
             at = to
         decided = out[0] if len(out) == 1 else {name: _joined([o[name] for o in out]) for name in columns}
         self._count(decided)
@@ -123,6 +128,28 @@ class ZEngine:
             seen = [(*columns[name], one.levels) for name, one in decided.items()]
             self.watching.see(int(self.clock[clocks.NOW]), times, subjects, seen)
         return decided
+
+    def _remember(
+        self,
+        asked: Asked,
+        columns: Mapping[str, tuple[NDArray[np.int32], Ints]],
+        decided: Mapping[str, Decided],
+        at: int,
+        to: int,
+    ) -> None:
+        """Let the tuner's history know what was decided."""
+        if self.tuner is None or at == to:
+            return
+        rows = [
+            (np.where(codes[at:to, None] >= 0, chains[codes[at:to]], 0), decided[name].counts, decided[name].levels)
+            for name, (codes, chains) in columns.items()
+        ]
+        self.history.see(asked.times, asked.subjects, rows)
+        now = int(asked.nows[-1])
+        self.history.forget(now - self._span(now))
+
+    def _span(self, now: int) -> int:
+        return int(self.promise.spans(np.array([now]))[0])
 
     def watch(self, every: int, k: int | None = None) -> Watch:
         """Measure what is released from now on, every so many microseconds of event time; see :class:`Watch`."""
@@ -146,15 +173,14 @@ class ZEngine:
         """How far the z in force reaches, and that z; the tuner takes its turn here."""
         if self.tuner is None or at >= len(nows):
             return len(nows), self.promise.z
-        self.tuner.turn(int(nows[at]), self._content)
+        self.tuner.turn(int(nows[at]), self.history, self._span, self._content)
         to = int(np.searchsorted(nows, self.tuner.until, "left"))
         to = max(to, at + 1)
         return min(to, at + SLICE if self.tuner.working else to, len(nows)), self.tuner.z
 
     def _content(self, now: int) -> Content:
-        """For the tuner: who showed what in the window, and how many people share it now."""
-        limit = now - int(self.promise.spans(np.array([now]))[0])
-        return joined([w.content(limit) for w in self.windows.values()])
+        """For the tuner's model: who showed what in the window, and how many people share it now."""
+        return joined([w.content(now - self._span(now)) for w in self.windows.values()])
 
     def _zs(self, nows: Ints, times: Ints, z: int) -> Ints:
         zs = np.full(len(nows), z, np.int64)
@@ -196,7 +222,7 @@ class ZEngine:
             "z": self.z,
             "window_events": sum(w.events for w in self.windows.values()),
             "window_nodes": sum(int(w.meta[words.NODES]) for w in self.windows.values()),
-            "bytes": sum(w.bytes for w in self.windows.values()),
+            "bytes": sum(w.bytes for w in self.windows.values()) + self.history.bytes,
             "least_real": min(least) if least else None,
         }
         if self.tuner is not None:
@@ -216,6 +242,7 @@ class ZEngine:
             {"fakes": self.fakes} | {f"{i}": int(v) for i, v in enumerate(self.totals.ravel())},
             self.tuner.state() if self.tuner is not None else None,
             extra,
+            self.history.state() if self.tuner is not None else None,
         )
         return seal(msgspec.msgpack.encode(held), KIND, self._key, version=VERSION)
 
@@ -236,6 +263,8 @@ class ZEngine:
         self.totals = np.array(flat, np.int64).reshape(self.totals.shape)
         if self.tuner is not None and held.tuner is not None:
             self.tuner.restore(held.tuner)
+            if held.history is not None:
+                self.history.restore(held.history)
         return held.extra
 
 

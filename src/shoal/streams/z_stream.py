@@ -15,7 +15,8 @@ from shoal.core.errors import UsageError
 from shoal.core.hierarchy import HIERARCHIES, Hierarchy
 from shoal.core.time import LAST, PER_SECOND, SECOND, Duration, Unit, duration, micros, scale
 from shoal.kernels.shared.address import address_of, handle_of, swift
-from shoal.kernels.zero_delay.z_decide import decide_at, decide_next
+from shoal.kernels.zero_delay.sliding import NEED_LOG
+from shoal.kernels.zero_delay.z_decide import LOGGED, decide_at, decide_next
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.streams.base import Reason
 from shoal.streams.chains import Coder
@@ -27,6 +28,7 @@ from shoal.streams.z_anonymity import ZAnon
 from shoal.streams.z_engine import ZEngine
 
 ALWAYS, NEVER = -2, 2**62
+LOG = 1024  # decisions of a tuned stream, one by one, before its history hears of them
 KNOWN = 1 << 16  # people and values whose fingerprints are kept at hand; forgotten at once, so nothing grows
 
 
@@ -84,6 +86,7 @@ class ZStream:
         self._decide = swift(decide_next, "(int64, int64, int64, int64)")
         self._decide_at = swift(decide_at, "(int64, float64, int64, int64)")
         self._chains = np.zeros((KNOWN, 1), np.int64)
+        self._log = np.ones(1, np.int64)
         if snapshot is not None:
             extra = self.engine.restore(snapshot)
             if self._faces is not None and extra:
@@ -110,7 +113,8 @@ class ZStream:
         if level >= 0:
             return labels[level]
         if level <= -100:
-            self._window.grow(-100 - level)
+            if level != -100 - NEED_LOG:
+                self._window.grow(-100 - level)
             self._hand()
             return self.push(time, subject, value)
         return None
@@ -123,6 +127,7 @@ class ZStream:
             raise UsageError(f"columns of unequal length: {len(when)}, {len(names)}, {len(texts)}", where="push_many")
         people = self._printer.column(names if names.dtype == pl.String else names.cast(pl.String))
         coded = self._coder.code(texts)
+        self._tell()
         decided = self.engine.decide(when, people, {"value": (coded.codes, coded.chains)})["value"]
         self._hand()
         fakes: list[tuple[int, Any, str]] = []
@@ -162,6 +167,7 @@ class ZStream:
 
     def snapshot(self) -> bytes:
         """The whole state; ``ZStream(…, key=the same, snapshot=…)`` continues."""
+        self._tell()
         return self.engine.snapshot(msgspec.msgpack.encode(self._faces.state()) if self._faces is not None else b"")
 
     def _person(self, subject: Any) -> int:
@@ -199,8 +205,18 @@ class ZStream:
         self._values[value] = (row, labels)
         return row, labels
 
+    def _tell(self) -> None:
+        """Let the history of a tuned stream hear of what was decided one by one."""
+        used = int(self._log[0]) - 1
+        if used:
+            rows = self._log[1 : 1 + used].reshape(-1, LOGGED + 2 * self._width)
+            chains, counts = rows[:, LOGGED : LOGGED + self._width], rows[:, LOGGED + self._width :]
+            self.engine.history.see(rows[:, 0], rows[:, 1], [(chains, counts, rows[:, 2])])
+            self._log[0] = 1
+
     def _hand(self) -> None:
         """The addresses of the state for the one-by-one door: made anew whenever an array was."""
+        self._tell()
         self._window.widen(self._chains.shape[1])
         if self._chains.shape[1] < self._window.width:
             self._chains = np.pad(self._chains, ((0, 0), (0, self._window.width - self._chains.shape[1])))
@@ -210,7 +226,11 @@ class ZStream:
         scratch = np.zeros(self._window.width, np.int64)
         fixed = np.array([self._span, z], np.int64)
         flat = self._chains.reshape(-1)
-        self._kept = [*self._window.arrays, self.engine.clock, flat, scratch, self.engine.totals[0], fixed, self._form]
+        if self._tuner is not None:
+            self._log = np.ones(1 + LOG * (LOGGED + 2 * self._window.width), np.int64)
+        self._kept = [
+            *self._window.arrays, self.engine.clock, flat, scratch, self.engine.totals[0], fixed, self._form, self._log,
+        ]  # fmt: skip
         self._handle = handle_of(self._kept)
         self._address = address_of(self._handle)
         self._width = self._window.width

@@ -17,6 +17,7 @@ from shoal.kernels.zero_delay.sliding import (
     NEED,
     NEED_FAKES,
     NEED_HEAP,
+    NEED_LOG,
     NEED_NODES,
     NEED_PAIRS,
     NEED_RING,
@@ -50,6 +51,7 @@ from shoal.kernels.zero_delay.z_run import AHEAD, fetch, fetch_rows, run
 
 RARE, LATE, UNKNOWN, FULL, HELD = 1, 2, 6, 7, 9
 _WITHHELD = np.int64(15)
+LOGGED = 3  # words of a decision in the log before its chain
 BEHINDS, TIES = 30, 31  # of the totals: late but within the bound, at the very time of the clock
 
 
@@ -248,6 +250,17 @@ def decide_all(
     return times.size
 
 
+@bare
+def write_log(log, time, subject, level, chains, base, counts, width):
+    """Append a decision: time, person, level, the chain, the people at each level. ``log[0]`` is where it ends."""
+    at = log[0]
+    log[at], log[at + 1], log[at + 2] = time, subject, level
+    for step in range(width):
+        log[at + LOGGED + step] = chains[base + U(step)]
+        log[at + LOGGED + width + step] = counts[U(step)]
+    log[0] = at + LOGGED + 2 * width
+
+
 @kernel
 def decide_next(address, time, subject, row):
     """Clock and decision of a single event whose chain is ``row`` of the chains at hand; counts it in the totals.
@@ -257,12 +270,14 @@ def decide_next(address, time, subject, row):
     ring, heap, pairs = words_at(address, 0), words_at(address, 1), words_at(address, 2)
     nodes, wait, meta = words_at(address, 3), words_at(address, 4), words_at(address, 5)
     clock, chains, counts = words_at(address, 6), words_at(address, 7), words_at(address, 8)
-    totals, fixed = words_at(address, 9), words_at(address, 10)
+    totals, fixed, log = words_at(address, 9), words_at(address, 10), words_at(address, 12)
     width = meta[STRIDE] - 2
     base = U(row) * U(width)
     for level in range(width):
         fetch(chains[base + U(level)], subject * _SPREAD, pairs, nodes)
     need = short_of(ring, heap, pairs, nodes, meta, width, 1, 0)
+    if log.size > 1 and log[0] + LOGGED + 2 * width > log.size:
+        need = NEED_LOG
     if need != 0:
         return -100 - need
     before = clock[NOW]
@@ -278,6 +293,8 @@ def decide_next(address, time, subject, row):
         ring, heap, pairs, nodes, wait, meta, counts, U(0),
     )  # fmt: skip
     totals[16 + level if level >= 0 else reason] += 1
+    if log.size > 1:
+        write_log(log, time, subject, level, chains, base, counts, width)
     # the next event will find these gone: until it comes there is time to fetch them
     fetch_rows(ring, meta[HEAD], min(meta[HEAD] + 2, meta[TAIL]), U(meta[STRIDE]), pairs, nodes)
     return level if level >= 0 else -1 - reason
