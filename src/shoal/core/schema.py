@@ -20,8 +20,8 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ``format`` is the form of a date, a time or a number in text: ``%d.%m.%Y``; ``ms`` since 1970; ``,`` for a decimal
     comma. ``missing`` says what an empty cell is: a value of its own, or a reason to suppress the row. ``weight``
     scales the loss of a quasi column. ``unit``, ``late`` and ``ahead`` belong to the time column of a stream: how late
-    an event may come, and how far ahead of the stream's clock one person alone may move it (by default as far as the
-    method remembers; ``0s``: not at all, two people must agree on every step of the clock).
+    an event may come, and how far ahead of the stream's clock one person alone may move it (by default an hour,
+    for z-anonymity its window; ``0s``: not at all, two people must agree on every step of the clock).
     """
 
     role: Role

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import UsageError
+from shoal.core.time import period, scale
 from shoal.masks.base import Context, Running
 from shoal.masks.keyed import Keyed
-from shoal.masks.pseudonym import seconds, timestamp
 
 
 class Address(Keyed, frozen=True, tag="address"):
@@ -36,7 +36,7 @@ class Address(Keyed, frozen=True, tag="address"):
 
     def __post_init__(self) -> None:
         if self.rotate is not None:
-            seconds(self.rotate, "address")
+            period(self.rotate, where="address")
 
     def start(self, context: Context) -> Running:
         """See :class:`Mask`."""
@@ -56,7 +56,8 @@ class _Address(Running):
         super().__init__("str", by=(context.time,) if spec.rotate and context.time else ())
         self._spec, self._context = spec, context
         self._key = spec.derive(context)
-        self._period = seconds(spec.rotate, "address") if spec.rotate else 0
+        self._period = period(spec.rotate, where="address") if spec.rotate else 0
+        self._read = scale(context.unit)
         self._now: tuple[int, PrefixPreserving] | None = None
 
     def one(self, value: Any, *by: Any) -> str:
@@ -74,8 +75,8 @@ class _Address(Running):
     def _cipher(self, *by: Any) -> PrefixPreserving | None:
         period = 0
         if self._period:
-            at = timestamp(by[0], self._context.unit)
-            if at is None:
+            at = self._read(by[0])
+            if at < 0:
                 return None
             period = at // self._period
         if self._now is None or self._now[0] != period:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from shoal.core.hierarchy.base import Hierarchy
+    from shoal.core.time import Unit
 
 Scope = Literal["value", "tuple", "window"]
 
@@ -37,7 +38,7 @@ class Context:
     hierarchy: Hierarchy | None = None
     subject: str | None = None
     time: str | None = None
-    unit: str = "s"
+    unit: Unit = "s"
     types: Mapping[str, Type | None] = field(default_factory=dict)
     folder: Path = field(default_factory=Path)
 

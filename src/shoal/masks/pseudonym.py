@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
-import re
 from typing import Any, ClassVar
 
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import UsageError
+from shoal.core.time import period, scale
 from shoal.core.vault import Vault
-from shoal.masks.base import Context, Running, is_number
+from shoal.masks.base import Context, Running
 from shoal.masks.keyed import Keyed, digest
-
-PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 class Pseudonym(Keyed, frozen=True, tag="pseudonym"):
@@ -36,7 +32,7 @@ class Pseudonym(Keyed, frozen=True, tag="pseudonym"):
 
     def __post_init__(self) -> None:
         if self.rotate is not None:
-            seconds(self.rotate, "pseudonym")
+            period(self.rotate, where="pseudonym")
 
     def start(self, context: Context) -> Running:
         """See :class:`Mask`."""
@@ -57,14 +53,15 @@ class _Pseudonym(Running):
         self._spec, self._context = spec, context
         self._key = spec.derive(context)
         self._prefix = f"v{context.keys.current(spec.key)}:"
-        self._period = seconds(spec.rotate, "pseudonym") if spec.rotate else 0
+        self._period = period(spec.rotate, where="pseudonym") if spec.rotate else 0
+        self._read = scale(context.unit)
         self._vault = Vault.at(context.folder / spec.vault) if spec.vault else None
 
     def one(self, value: Any, *by: Any) -> str:
         parts = [value]
         if self._period:
-            at = timestamp(by[0], self._context.unit)
-            if at is None:
+            at = self._read(by[0])
+            if at < 0:
                 return SUPPRESSED
             parts.append(at // self._period)
         if self._vault:
@@ -74,21 +71,3 @@ class _Pseudonym(Running):
     def settle(self) -> None:
         if self._vault:
             self._vault.commit()
-
-
-def seconds(text: str, where: str) -> int:
-    """A length of time in words: ``30s``, ``15m``, ``24h``, ``7d``, ``2w``."""
-    found = re.fullmatch(r"(\d+)\s*([smhdw])", text.strip())
-    if not found or not int(found[1]):
-        raise UsageError("expected a length of time such as `30s`, `15m`, `24h` or `7d`", where=where)
-    return int(found[1]) * _SECONDS[found[2]]
-
-
-def timestamp(value: Any, unit: str) -> int | None:
-    """Whole seconds since 1970; nothing if it is no time. Naive times are taken as UTC."""
-    if isinstance(value, datetime.datetime):
-        at = value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
-        return (at - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(seconds=1)
-    if isinstance(value, datetime.date):
-        return (value - datetime.date(1970, 1, 1)).days * 86_400
-    return int(value // PER_SECOND[unit]) if is_number(value) else None

@@ -12,10 +12,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from shoal.core.errors import UsageError
 from shoal.core.spec import Spec
-from shoal.masks.pseudonym import seconds
+from shoal.core.time import period
 
 Item = TypeVar("Item")
-MICRO = 1_000_000
 
 
 class Event(NamedTuple):
@@ -71,16 +70,16 @@ class Session(Spec, frozen=True, tag="session"):
     longest: str | None = None
 
     def __post_init__(self) -> None:
-        seconds(self.gap, "session")
+        period(self.gap, where="session")
         if self.longest is not None:
-            seconds(self.longest, "session")
+            period(self.longest, where="session")
         if self.most is not None and self.most < 1:
             raise UsageError("`most` must be at least 1", where="session")
 
     def cutter(self) -> SessionCutter:
         """The state of this window."""
-        longest = seconds(self.longest, "session") * MICRO if self.longest else None
-        return SessionCutter(seconds(self.gap, "session") * MICRO, self.most, longest)
+        longest = period(self.longest, where="session") if self.longest else None
+        return SessionCutter(period(self.gap, where="session"), self.most, longest)
 
 
 AnyWindow = Tumbling | Sliding | Session
@@ -173,13 +172,17 @@ class Assigner(Generic[Item]):
 
     def push(self, time: int, item: Item) -> list[Window]:
         """Take an event. One that is later than the bound goes to ``too_late`` and into no window."""
-        event = Event(time, self._arrived, item)
-        self._arrived += 1
         if self._now is not None and time < self._now - self._late:
-            self.too_late.append(event)
+            self.too_late.append(Event(time, self._arrived, item))
+            self._arrived += 1
             return []
-        heapq.heappush(self._waiting, event)
+        self.hold(time, item)
         return self._move(max(time, self._now if self._now is not None else time))
+
+    def hold(self, time: int, item: Item) -> None:
+        """Take an event that does not move the clock, because a clock of its own has judged it: ``tick`` moves on."""
+        heapq.heappush(self._waiting, Event(time, self._arrived, item))
+        self._arrived += 1
 
     def tick(self, now: int) -> list[Window]:
         """The clock says ``now`` though no event came."""
@@ -239,7 +242,7 @@ class Assigner(Generic[Item]):
 
 def _size(size: int | str, where: str) -> int:
     if isinstance(size, str):
-        return seconds(size, where) * MICRO
+        return period(size, where=where)
     if size < 1:
         raise UsageError("`size` and `every` must be at least 1", where=where)
     return size

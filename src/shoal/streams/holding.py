@@ -15,9 +15,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.clock import WITNESSES
 from shoal.core.errors import InputError, UsageError
 from shoal.core.schema import Schema
-from shoal.core.time import duration
+from shoal.core.time import AHEAD, EventTime
 from shoal.kernels.delay.held import Clock
 from shoal.kernels.delay.published import HELD, WITHHELD, Released
 from shoal.kernels.delay.stream_boxes import Tuples
@@ -34,7 +35,6 @@ from shoal.streams.tally import Tally
 from shoal.streams.texts import Printer
 
 Ints = NDArray[np.int64]
-WITNESSES = 2  # people who must agree before the clock jumps ahead
 OWN = "own."  # names of the arrays of a method in a snapshot
 KEPT = "kept."
 
@@ -79,8 +79,8 @@ class Holding(Running):
         self._key = key
         self._people = Printer(key, "subject")
         self._order = Printer(key, "order")
-        self._clock = _clock(schema)
         self._timed = bool(schema.of("time"))
+        self._clock = _clock(schema, bounds)
         self._kept: KeptBoxes | None = None
         self._frames: list[pl.DataFrame] = []
         self._coded = self.coder.empty()
@@ -148,7 +148,7 @@ class Holding(Running):
 
     def tick(self, now: int) -> Outcomes:
         """See :class:`Running`."""
-        self._clock[clocks.NOW] = max(int(self._clock[clocks.NOW]), now)
+        clocks.tick(self._clock, now)
         return self._run(self._moment(), finish=False)
 
     def flush(self) -> Outcomes:
@@ -167,7 +167,7 @@ class Holding(Running):
     @property
     def now(self) -> int | None:
         """See :class:`Running`."""
-        now = int(self._clock[clocks.NOW])
+        now = clocks.reading(self._clock)
         return now if self.bounds.delay_time and self.held and now >= 0 else None
 
     @property
@@ -219,24 +219,22 @@ class Holding(Running):
         self.opened()
 
     def _tell(self, times: Ints, prints: Ints) -> Ints:
-        nows = np.zeros(len(times), np.int64)
+        """How long the stream had lasted at each event: what waits, waits for a time, not for a moment."""
+        elapsed = np.zeros(len(times), np.int64)
         if self._timed:
-            clocks.tell_all(self._clock, times, prints, np.zeros(len(times), np.int64), nows)
-        return nows
+            clocks.elapse_all(self._clock, times, prints, elapsed)
+        return elapsed
 
     def _moment(self) -> Events:
         """The clock moved, and nothing else happened."""
         one = np.ones(1, np.int64)
-        return Events(one * (self._next - 1), one * self._clock[clocks.NOW], -one)
+        return Events(one * (self._next - 1), one * self._clock[clocks.ELAPSED], -one)
 
     def _run(self, events: Events, *, finish: bool) -> Outcomes:
         if not self.held:
             return Outcomes()
         started = time.process_time()
         arrived = self._columns["arrived"]
-        known = events.now[events.now >= 0]
-        if self._timed and len(known):
-            arrived[arrived < 0] = known[0]  # nobody knew the time when they came: they are as old as the clock
         if not finish and self.waits(events):
             return Outcomes()
         rules = self.sensitive.rules(self._columns["prints"], np.ascontiguousarray(self._codes))
@@ -266,7 +264,7 @@ class Holding(Running):
         self._tally.released(out, task.event, released)
         if self._timed:
             left = events.now[np.searchsorted(events.number, released.cause[out])]
-            self._tally.waited((left - task.arrived[out])[(left >= 0) & (task.arrived[out] >= 0)])
+            self._tally.waited(left - task.arrived[out])
         self._tally.withheld(reasons)
         self._keep(frame, np.flatnonzero(released.box == HELD))
         return Outcomes(data, task.event[out], task.event[gone], reasons)
@@ -312,11 +310,12 @@ def clock_of(task: Task, events: Events, bounds: Bounds) -> Clock:
     return Clock(*events, task.event, task.arrived, bounds.delay, bounds.delay_time, bounds.reuse, bounds.by_time)
 
 
-def _clock(schema: Schema) -> Ints:
-    name = next(iter(schema.of("time")), None)
-    late, ahead = (schema[name].late, schema[name].ahead) if name else ("0s", None)
-    # without a word about it, one person more than an hour ahead moves nothing
-    clock: Ints = clocks.new(duration(late), duration("1h" if ahead is None else ahead), WITNESSES)
+def _clock(schema: Schema, bounds: Bounds) -> Ints:
+    time = EventTime.of(schema)
+    ahead = AHEAD if time.ahead is None else time.ahead
+    # a step beyond every bound says no more than the bounds: so absurd times cannot run the count full
+    most = max(bounds.delay_time, bounds.reuse if bounds.by_time else 0, 1) + ahead
+    clock: Ints = clocks.new(time.late, ahead, WITNESSES, min(most, 2**52))
     return clock
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
-from shoal.core.time import Duration, duration
+from shoal.core.time import Duration, EventTime, duration
 from shoal.promises.base import Promise
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.streams.base import Batch, Outcomes, Running, StreamMethod
@@ -125,15 +125,15 @@ class RunningZ(Running):
     def __init__(self, spec: ZAnon, schema: Schema, promise: ZAnonymity, key: bytes, snapshot: bytes | None) -> None:
         if not schema.quasi:
             raise UsageError("no column has the role `quasi`", where="z-anonymity", hint="declare what is counted")
-        time = next((schema[name] for name in schema.of("time")), None)
+        time = EventTime.of(schema)
         self.spec, self._schema = spec, schema
         self.engine = ZEngine(
             spec,
             promise,
             schema.quasi,
             key=key,
-            late=duration(time.late) if time else 0,
-            ahead=(None if time.ahead is None else duration(time.ahead)) if time else 2**60,
+            late=time.late,
+            ahead=time.ahead if time.name is not None else 2**60,
         )
         self._coders = {n: Coder(schema[n].hierarchy, key, n, spec.longest) for n in schema.quasi}
         self._people = Printer(key, "subject")

@@ -71,7 +71,10 @@ class ZStream:
         )
         self._unit: Unit = unit
         self._scale = scale(unit)
-        self._form = np.array([SECOND / PER_SECOND[unit], LAST / SECOND * PER_SECOND[unit]])
+        per = PER_SECOND[unit]
+        self._form = np.array(
+            [SECOND / per, min(LAST / SECOND * per, 2.0**63 - 1024), max(SECOND // per, 1), max(per // SECOND, 1)]
+        )
         self._coder = Coder(hierarchy, key, "value", self.method.longest)
         self._printer = Printer(key, "subject")
         self._faces = Faces() if self.method.noise is not None else None

@@ -12,9 +12,8 @@ from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import InputError, PolicyError
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Type
-from shoal.core.time import LAST
-from shoal.masks.base import Running, dtype_of, is_number, type_of
-from shoal.masks.pseudonym import PER_SECOND, timestamp
+from shoal.core.time import EventTime, micros
+from shoal.masks.base import Running, dtype_of, type_of
 from shoal.masks.window_mask import RunningWindow
 from shoal.masks.windows import AnyWindow, Assigner
 from shoal.policy.paths import EACH, Node, steps
@@ -250,27 +249,16 @@ class FrameView:
         return [([e.item for e in w.events], [e.item for e in w.context]) for w in assigner.flush()]
 
     def times(self, frame: pl.DataFrame) -> list[int]:
-        """Event time in microseconds; without a time column, the number of the row."""
-        name = next(iter(self.view.schema.of("time")), None)
-        if name is None:
+        """Event time in microseconds; without a time column, the number of the row. What is no time comes first."""
+        time = EventTime.of(self.view.schema)
+        if time.name is None:
             return list(range(frame.height))
-        unit = self.view.schema[name].unit
-        return [moment(v, unit) for v in frame.select(self._source(name))[name].to_list()]
+        read = micros(frame.select(self._source(time.name))[time.name], time.unit)
+        return [at if at >= 0 else -FOREVER for at in read.tolist()]
 
     def _settle(self) -> None:
         for mask in self._masks.values():
             mask.settle()
-
-
-def moment(value: Any, unit: str) -> int:
-    """Event time in microseconds; what is no time, or beyond the year 9999, comes first of all."""
-    if is_number(value):
-        if abs(value) > LAST * 1000:  # in any unit; more might not fit into a number of microseconds
-            return -FOREVER
-        exact = int(value * (1_000_000 // PER_SECOND[unit])) if unit != "ns" else int(value) // 1000
-        return exact if abs(exact) <= LAST else -FOREVER
-    at = timestamp(value, unit)
-    return -FOREVER if at is None else at * 1_000_000 + getattr(value, "microsecond", 0)
 
 
 def _masked(mask: Running, places: list[int]) -> Callable[[Any, tuple[Any, ...]], Any]:

@@ -1,7 +1,8 @@
 """Views with window masks on a stream of JSON records: held until their window ends, then published together.
 
 Every record gets exactly one outcome: published, or withheld with a reason. A late record within the bound lands in
-the window a sorted stream would have put it in.
+the window a sorted stream would have put it in. A record further ahead of the clock than one person alone may move it
+waits aside until the clock comes near; it closes no window, and where the clock goes on without it it is withheld.
 """
 
 from __future__ import annotations
@@ -13,22 +14,23 @@ from typing import Any, NamedTuple
 import msgspec
 import polars as pl
 
+from shoal.core.clock import FUTURE, TOO_LATE, EventClock
 from shoal.core.errors import UsageError
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.schema import Schema
 from shoal.core.sealed_state import seal, unseal
-from shoal.core.time import duration
+from shoal.core.time import EventTime, scale
 from shoal.masks.base import dtype_of, text_of
-from shoal.masks.pseudonym import seconds
 from shoal.masks.windows import Assigner, Event, Window
 from shoal.policy.paths import Node, steps, tree
-from shoal.views.frames import FOREVER, FrameView, moment
+from shoal.views.frames import FOREVER, FrameView
 from shoal.views.role_view import RoleView
 from shoal.views.types import in_utc, record_type
 
 KIND = "windows"
-VERSION = 2
-WAIT = 256  # events ahead of the clock that are remembered; the oldest gives way
+VERSION = 3
+AHEAD = "ahead of the clock"
+MOST_EARLY = 65_536  # records ahead of the clock that may wait
 
 
 class Outcome(NamedTuple):
@@ -37,6 +39,15 @@ class Outcome(NamedTuple):
     number: int
     record: bytes | None
     reason: str = ""
+
+
+class _Early(NamedTuple):
+    """A record ahead of the clock, and where the clock stood when it came."""
+
+    time: int
+    born: int | None
+    number: int
+    item: bytes
 
 
 class WindowView:
@@ -49,14 +60,13 @@ class WindowView:
                 "on a stream all window masks of a view need one and the same `window`", where=f"views.{view.role}"
             )
         self._view, self._keys = view, keys or KeyRing()
-        time = next(iter(view.schema.of("time")), None)
-        late = seconds(view.schema[time].late, "late") if time and view.schema[time].late not in ("0s", "0") else 0
-        self._time, self._unit = time, view.schema[time].unit if time else "s"
-        ahead = view.schema[time].ahead if time else None
-        self._bound = None if ahead is None else duration(ahead, where=f"columns.{time}.ahead")
-        self._ahead: list[tuple[int, str]] = []  # who said that it is so late, and nobody else yet
+        time = EventTime.of(view.schema)
+        self._time, self._scale = time.name, scale(time.unit)
+        self._clock = EventClock(time) if time.name else None
+        self._early: list[_Early] = []  # in the order of arrival
+        self._soonest = self._oldest = FOREVER  # of those: the earliest time, and the clock when the first came
         self._dated = any(c.type == "datetime" for c in view.schema.columns.values())
-        self._assigner: Assigner[bytes] = Assigner(windows.pop(), late=late * 1_000_000)  # type: ignore[arg-type]
+        self._assigner: Assigner[bytes] = Assigner(windows.pop(), late=time.late)  # type: ignore[arg-type]
         frame_of([], view.schema)
         self._decode = msgspec.json.Decoder(record_type(tree(view.schema.columns), view.schema)).decode
         self._number = 0
@@ -68,57 +78,84 @@ class WindowView:
             row = self._read(record)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
             return [Outcome(number, None, "unreadable")]
-        time = moment(_at(row, self._time), self._unit) if self._time else number
-        if time == -FOREVER:
+        item = msgspec.msgpack.encode((number, record))
+        if self._clock is None:
+            return self._publish(self._assigner.push(number, item))
+        time = self._scale(_at(row, self._time))
+        if time < 0:
             return [Outcome(number, None, "no time")]
         subject = self._view.schema.subject
-        who = number if subject is None else _at(row, subject)
-        if self._bound is not None and not self._believed(time, text_of(who), self._bound):
-            return [Outcome(number, None, "ahead of the clock")]
-        windows = self._assigner.push(time, msgspec.msgpack.encode((number, record)))
-        late = [Outcome(self._held(e)[0], None, "too late") for e in self._assigner.too_late]
-        self._assigner.too_late.clear()
-        return [*late, *self._publish(windows)]
+        verdict = self._clock.tell(time, text_of(number if subject is None else _at(row, subject)))
+        if verdict == TOO_LATE:
+            return [Outcome(number, None, "too late")]
+        if verdict != FUTURE:
+            self._assigner.hold(time, item)
+        elif len(self._early) < MOST_EARLY:
+            self._early.append(_Early(time, self._clock.now, number, item))
+            self._soonest, self._oldest = min(self._soonest, time), min(self._oldest, self._clock.now or 0)
+        else:
+            return [Outcome(number, None, AHEAD), *self._move(self._clock)]
+        return self._move(self._clock)
 
-    def _believed(self, time: int, person: str, bound: int) -> bool:
-        """Whether an event may move the clock so far: two people must agree on a step beyond the bound."""
-        now = self._assigner.now
-        if now is None or time <= now + bound:
-            return True
-        if any(other != person and abs(at - time) <= bound for at, other in self._ahead):
-            self._ahead.clear()
-            return True
-        self._ahead = [*self._ahead[1 - WAIT :], (time, person)]
-        return False
+    def _move(self, clock: EventClock) -> list[Outcome]:
+        """Go on to where the clock stands: take up what is no longer ahead of it, give up what it left aside."""
+        if clock.now is None:
+            return []
+        near, out, stay = clock.now + clock.ahead, [], []
+        if not self._early or (near < self._soonest and near <= self._oldest + 2 * clock.ahead):
+            return self._publish(self._assigner.tick(clock.now))
+        self._soonest = self._oldest = FOREVER
+        for early in self._early:
+            born = clock.now if early.born is None else early.born  # nobody knew the time when it came
+            if early.time <= near:
+                self._assigner.hold(early.time, early.item)
+            elif clock.now > born + clock.ahead:
+                out.append(Outcome(early.number, None, AHEAD))
+            else:
+                stay.append(early._replace(born=born))
+                self._soonest, self._oldest = min(self._soonest, early.time), min(self._oldest, born)
+        self._early = stay
+        return [*out, *self._publish(self._assigner.tick(clock.now))]
 
     def tick(self, now: int) -> list[Outcome]:
         """The clock says ``now`` (microseconds of event time) though no record came."""
-        return self._publish(self._assigner.tick(now)) if self._time else []
+        if self._clock is None:
+            return []
+        self._clock.tick(now)
+        return self._move(self._clock)
 
     def flush(self) -> list[Outcome]:
         """The stream has ended: decide everything that is held."""
+        for early in self._early:
+            self._assigner.hold(early.time, early.item)
+        self._early = []
         return self._publish(self._assigner.flush())
 
     @property
     def held(self) -> int:
         """How many records wait."""
-        return self._assigner.held
+        return self._assigner.held + len(self._early)
 
     @property
     def now(self) -> int | None:
         """The stream's clock (microseconds), if its moving on would publish something; else none."""
-        return self._assigner.now if self._time else None
+        return self._clock.now if self._clock is not None else None
 
     def snapshot(self) -> bytes:
         """The whole state, sealed with the key `default`: it holds records whole."""
-        held = {"number": self._number, "state": self._assigner.state(), "ahead": self._ahead}
+        clock = self._clock.state() if self._clock is not None else b""
+        early = [tuple(e) for e in self._early]
+        held = {"number": self._number, "state": self._assigner.state(), "early": early, "clock": clock}
         return seal(msgspec.msgpack.encode(held), KIND, self._state_key(), version=VERSION)
 
     def restore(self, snapshot: bytes) -> None:
         """Continue as if nothing had happened."""
         state = msgspec.msgpack.decode(unseal(snapshot, KIND, self._state_key(), version=VERSION))
         self._number = state["number"]
-        self._ahead = [(at, who) for at, who in state["ahead"]]
+        self._early = [_Early(*early) for early in state["early"]]
+        self._soonest = self._oldest = 0  # looked through at once
+        if self._clock is not None:
+            self._clock.restore(state["clock"])
         self._assigner.restore(state["state"])
 
     def _state_key(self) -> bytes:

@@ -302,7 +302,11 @@ def decide_next(address, time, subject, row):
 
 @kernel
 def decide_at(address, time, subject, row):
-    """The same for a time that is a float; array 11 holds its factor and the greatest that is accepted."""
+    """The same for a time that is a float; array 11 holds its factor, the greatest that is accepted, and the factor
+    and divisor of whole numbers."""
     form = floats_at(address, 11)
-    when = np.int64(time * form[0] + 0.5) if 0.0 <= time <= form[1] else np.int64(-1)
+    when = np.int64(-1)
+    if 0.0 <= time <= form[1]:
+        whole = np.int64(time)
+        when = whole * np.int64(form[2]) // np.int64(form[3]) if whole == time else np.int64(time * form[0] + 0.5)
     return decide_next(address, when, subject, row)

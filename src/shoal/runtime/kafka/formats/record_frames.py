@@ -1,12 +1,14 @@
 """JSON records as a frame for a stream method, and released rows as JSON again.
 
 Every value is read by itself, by what is declared, so that the size of a batch changes nothing: a replay in other
-batches must decide alike. A column without a declared type is text, except two: the time column is a number, and what
-a role sees in clear and nobody counts stays the single value it came as (text, number or boolean, written as JSON).
+batches must decide alike. A column without a declared type is text, except two: what a role sees in clear and nobody
+counts stays the single value it came as (text, number or boolean, written as JSON), and a time column that is masked is
+a number in its unit. Times without a type may be numbers or ISO texts, record by record (``core/time.py`` reads both).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -18,6 +20,7 @@ from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import PolicyError
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Column, Schema
+from shoal.core.time import PER_SECOND, SECOND, scale
 from shoal.masks.base import dtype_of, text_of
 from shoal.policy.paths import EACH, Node, tree
 from shoal.runtime.kafka.serve.output import ROOM
@@ -40,7 +43,7 @@ class RecordFrames:
         read = {name for mask in view.start(keys).values() for name in mask.by}
         self._free = {n for n, c in columns.items() if c.type is None and c.role in _FREE and n in view.shown} - read
         root = tree(self._columns)
-        self._decode = msgspec.json.Decoder(record_type(root, _numeric_time(self._columns))).decode
+        self._decode = msgspec.json.Decoder(record_type(root, Schema(self._columns))).decode
         self._getters = dict(_getters(root, ""))
         self._moments = [self._getters[n] for n, c in self._columns.items() if c.type == "datetime"]
         self._output = tree(n for n in columns if view.hidden != "drop" or n in seen)
@@ -73,8 +76,10 @@ class RecordFrames:
         values: Iterable[Any] = map(self._getters[name], rows)
         if name in self._free:
             return pl.Series(name, [str(self._encode(v), "utf-8") for v in values], dtype=pl.String)
-        if column.type is None and column.role == "time":
-            return pl.Series(name, values, dtype=pl.Float64)
+        if column.type is None and column.role == "time" and name in self._view.masks:
+            read, per = scale(column.unit), PER_SECOND[column.unit] / SECOND
+            known = [at * per if (at := read(value)) >= 0 else None for value in values]
+            return pl.Series(name, known, dtype=pl.Float64)
         if column.type is None:
             return pl.Series(name, [None if v is None else text_of(v) for v in values], dtype=pl.String)
         if column.type == "datetime":
@@ -98,8 +103,11 @@ class RecordFrames:
         values = frame[node.leaf].to_list()
         if node.leaf in self._free:
             return [msgspec.Raw(v.encode()) for v in values]
-        if frame.schema[node.leaf] == pl.Float64 and self._view.schema[node.leaf].type is None:
+        column = self._view.schema[node.leaf]
+        if frame.schema[node.leaf] == pl.Float64 and column.type is None:
             return [int(v) if v is not None and v.is_integer() else v for v in values]
+        if column.type is None and column.role == "time" and node.leaf not in self._view.masks:
+            return [msgspec.Raw(v.encode()) if v is not None and _JSON_NUMBER.fullmatch(v) else v for v in values]
         return values
 
 
@@ -111,16 +119,7 @@ def refuse_lists(view: RoleView) -> None:
 
 
 _FREE = ("plain", "identifier")
-
-
-def _numeric_time(columns: dict[str, Column]) -> Schema:
-    """The schema records are decoded by: a time column without a type is a number."""
-    return Schema(
-        {
-            n: msgspec.structs.replace(c, type="float") if c.role == "time" and c.type is None else c
-            for n, c in columns.items()
-        }
-    )
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def _getters(node: Node, at: str) -> Iterable[tuple[str, Callable[[Any], Any]]]:
