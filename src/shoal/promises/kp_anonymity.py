@@ -68,7 +68,7 @@ class KPAnonymity(Promise, frozen=True, tag="kP-anonymity"):
             raise UsageError("name the instant columns of the release", where="kP-anonymity")
         shared = alike(released, envelope)
         groups = pl.Series(np.bincount(shared))
-        finer = released.select(pl.Series(_LABEL, shared), pattern, level)
+        finer = released.select(pl.Series(" envelope", shared), pattern, level)
         cells = pl.Series(np.bincount(alike(finer, finer.columns)))
         bare = released.filter(pl.col(pattern).is_null() | pl.col(level).is_null()).height
         return [
@@ -96,6 +96,8 @@ def alike(released: pl.DataFrame, columns: Sequence[str]) -> NDArray[np.int64]:
     >>> alike(pl.DataFrame({"a": [1, 1, 2], "b": ["x", "x", "x"]}), ["a", "b"]).tolist()
     [0, 0, 1]
     """
+    if _LABEL in columns or _ROW in columns:
+        raise UsageError("a column has a name that is kept for the verifier", where="kP-anonymity", hint="rename it")
     label = np.zeros(released.height, np.int64)
     for start in range(0, len(columns), BLOCK):
         block = list(columns[start : start + BLOCK])
