@@ -48,7 +48,7 @@ views:
 
 
 def job(name: str) -> StreamJob:
-    method = STREAM_METHODS.decode({"use": name, "delay": 20, "delay_time": "10us", "reuse": "forever"})
+    method = STREAM_METHODS.decode({"use": name, "delay": 20, "delay_time": "10us", "reuse": "never"})
     return StreamJob(SCHEMA, [KAnonymity(2)], method)
 
 

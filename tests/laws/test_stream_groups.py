@@ -415,3 +415,41 @@ def test_a_promise_that_nearly_always_holds_costs_nearly_nothing(name: str) -> N
         finish(running, play(running, frame, 500), frame)
         loss[promise] = running.figures()["loss"]
     assert max(loss.values()) <= 1.1 * loss[None]
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_a_shown_time_is_a_quasi_column(data: st.DataObject) -> None:
+    """Every emission keeps k over cells and time together; its time is that of its latest tuple."""
+    frame = data.draw(streams(60))
+    gaps = data.draw(st.lists(st.integers(0, 50), min_size=frame.height, max_size=frame.height))
+    times = np.cumsum(gaps) + 1000
+    frame = frame.with_columns(at=pl.Series(times))
+    k = data.draw(st.integers(1, 4))
+    name = data.draw(st.sampled_from(DELAYED))
+    given_: dict[str, Any] = {"use": name, "delay": data.draw(st.integers(4, 16))}
+    method: Any = STREAM_METHODS.decode(given_ | ({} if name == "batches" else {"reuse": "never"}))
+    assert method.judged(SCHEMA, frame.columns) == (*QUASI, "at")
+    running = method.start(SCHEMA, [KAnonymity(k)], key=KEY)
+    told = Told()
+    for at in range(frame.height):
+        told.hear(running.push(batch(frame[at : at + 1], at, times[at : at + 1])), at)
+        if data.draw(st.booleans()) and at == frame.height // 2:
+            running = method.start(SCHEMA, [KAnonymity(k)], key=KEY, snapshot=running.snapshot())
+    finish(running, told, frame)
+    assert running.figures()["again_share"] == 0
+    if told.events:
+        people = frame["who"].gather(told.events)
+        assert verify(told.data, [*QUASI, "at"], [KAnonymity(k)], people=people).kept
+        assert (told.data["at"].to_numpy() >= times[told.events]).all()
+        assert set(told.data["at"].to_list()) <= set(times[told.events].tolist())
+
+
+@pytest.mark.parametrize("name", DELAYED)
+def test_boxes_used_again_beside_a_shown_time_are_refused(name: str) -> None:
+    method = STREAM_METHODS.decode({"use": name, "reuse": "forever"})
+    with pytest.raises(UsageError, match="time column 'at' is shown"):
+        method.judged(SCHEMA, ["age", "at"])
+    frame = pl.DataFrame({"age": [1], "zip": ["1"], "kind": ["covid"], "same": ["x"], "at": [5]})
+    with pytest.raises(UsageError, match="time column 'at' is shown"):
+        method.start(SCHEMA, [KAnonymity(2)], key=KEY).push(Batch(frame, np.array([5])))

@@ -124,6 +124,13 @@ class Running:
 class StreamMethod(Spec, frozen=True):
     """Parameters of a stream method; ``start`` makes it run."""
 
+    def judged(self, schema: Schema, shown: Sequence[str]) -> tuple[str, ...]:
+        """The published columns that tell people apart, for who judges a release of this method.
+
+        Raises ``UsageError`` if they could not be kept together with the others.
+        """
+        return tuple(name for name in schema.quasi if name in shown)
+
     def start(
         self,
         schema: Schema,

@@ -14,14 +14,13 @@ from shoal.kernels.delay.batches import Knobs, plan_windows
 from shoal.kernels.delay.recent import Recent
 from shoal.kernels.delay.window import TABLE
 from shoal.promises.base import Promise
-from shoal.streams.base import StreamMethod
-from shoal.streams.bounds import FOREVER, LEAST_BOXES, Bounds, bounds_of
+from shoal.streams.bounds import FOREVER, LEAST_BOXES, Bounds, Delayed, bounds_of
 from shoal.streams.holding import Events, Holding, Task, clock_of
 
 RECENT = 1000  # latest tuples that say which boxes will be wanted again
 
 
-class Batches(StreamMethod, frozen=True, tag="batches"):
+class Batches(Delayed, frozen=True, tag="batches"):
     """Every tuple leaves within the delay, with a generalization shared by at least k people at that moment.
 
     With ``reuse``, a tuple may instead get a box that at least k people got within the last ``reuse`` tuples (a

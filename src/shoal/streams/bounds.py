@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from shoal.core.errors import UsageError
+from shoal.core.schema import Schema
 from shoal.core.time import duration
+from shoal.streams.base import StreamMethod
 
 FOREVER = 1 << 60
 MOST_DELAY = 100_000
@@ -21,11 +24,27 @@ class Bounds:
     reuse: int
     by_time: bool
     boxes: int
+    asked: bool = True  # whether someone chose how long boxes are used again
 
     @property
     def timed(self) -> bool:
         """Whether the clock matters."""
         return self.delay_time > 0 or self.by_time
+
+    def beside_time(self, column: str, where: str) -> Bounds:
+        """The bounds where a time is published beside the groups: no box is used again.
+
+        A time tells tuples apart as any quasi column does. All tuples of an emission get one time; a box that is
+        given to someone later would stand there with a time that fewer than k people share.
+        """
+        if self.reuse and self.asked:
+            raise UsageError(
+                f"the time column {column!r} is shown, and boxes are used again: who gets one later would stand alone "
+                "with that time",
+                where=where,
+                hint="`reuse: never`, or do not show the time",
+            )
+        return replace(self, reuse=0)
 
     def check(self, crowd: int, *, timed: bool, where: str) -> None:
         """Refuse what could never release anything."""
@@ -43,7 +62,7 @@ class Bounds:
 
 
 def bounds_of(delay: int, delay_time: str | None, reuse: int | str | None, boxes: int, where: str) -> Bounds:
-    """Checked bounds. ``reuse`` defaults to ten times the delay."""
+    """Checked bounds. ``reuse`` defaults to ten times the delay, to never where a time is shown."""
     if not 1 <= delay <= MOST_DELAY:
         raise UsageError(f"`delay` must lie between 1 and {MOST_DELAY:,}, found {delay}", where=where)
     if boxes < 1:
@@ -52,7 +71,7 @@ def bounds_of(delay: int, delay_time: str | None, reuse: int | str | None, boxes
     if delay_time is not None and span < 1:
         raise UsageError("`delay_time` must be positive", where=where)
     if reuse is None:
-        return Bounds(delay, span, 10 * delay, False, boxes)
+        return Bounds(delay, span, 10 * delay, False, boxes, asked=False)
     if reuse == "never":
         return Bounds(delay, span, 0, False, boxes)
     if reuse == "forever":
@@ -65,3 +84,25 @@ def bounds_of(delay: int, delay_time: str | None, reuse: int | str | None, boxes
     if reuse < 1:
         raise UsageError(f"`reuse` must be positive, found {reuse}", where=where, hint="or `never`")
     return Bounds(delay, span, reuse, False, boxes)
+
+
+class Delayed(StreamMethod, frozen=True):
+    """A method that holds tuples and releases groups of them."""
+
+    def bounds(self) -> Bounds:
+        """The bounds, checked."""
+        raise NotImplementedError
+
+    def judged(self, schema: Schema, shown: Sequence[str]) -> tuple[str, ...]:
+        """See :class:`StreamMethod`. A published time is one of them: all tuples of an emission have the same.
+
+        >>> from shoal.core.schema import Column
+        >>> from shoal.streams.batches import Batches
+        >>> schema = Schema({"at": Column("time"), "age": Column("quasi")})
+        >>> Batches().judged(schema, ["age", "at"])
+        ('age', 'at')
+        """
+        times = [name for name in schema.of("time") if name in shown]
+        for name in times:
+            self.bounds().beside_time(name, self.use)
+        return (*super().judged(schema, shown), *times)

@@ -12,15 +12,14 @@ from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
 from shoal.kernels.delay.castle import Gamma, castle
 from shoal.promises.base import Promise
-from shoal.streams.base import StreamMethod
-from shoal.streams.bounds import LEAST_BOXES, Bounds, bounds_of
+from shoal.streams.bounds import LEAST_BOXES, Bounds, Delayed, bounds_of
 from shoal.streams.holding import Events, Holding, Task, clock_of
 from shoal.streams.texts import Printer
 
 MOST_CLUSTERS = 10_000
 
 
-class Castle(StreamMethod, frozen=True, tag="castle"):
+class Castle(Delayed, frozen=True, tag="castle"):
     """Every tuple leaves within the delay, with a generalization that at least k people have got.
 
     Protects against finding a person's record by quasi values, and as l-diversity and t-closeness do if promised.

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from shoal.core.schema import Schema
 from shoal.kernels.delay.fads import fads
 from shoal.promises.base import Promise
-from shoal.streams.base import StreamMethod
-from shoal.streams.bounds import Bounds, bounds_of
+from shoal.streams.bounds import Bounds, Delayed, bounds_of
 from shoal.streams.holding import Events, Holding, Task, clock_of
 
 
-class Fads(StreamMethod, frozen=True, tag="fads"):
+class Fads(Delayed, frozen=True, tag="fads"):
     """Every tuple leaves within the delay, with a generalization that at least k people have got.
 
     Protects against finding a person's record by quasi values, and as l-diversity and t-closeness do if promised.

@@ -80,6 +80,7 @@ class Holding(Running):
         self._people = Printer(key, "subject")
         self._order = Printer(key, "order")
         self._timed = bool(schema.of("time"))
+        self._time = next(iter(schema.of("time")), "")
         self._clock = _clock(schema, bounds)
         self._kept: KeptBoxes | None = None
         self._frames: list[pl.DataFrame] = []
@@ -117,6 +118,7 @@ class Holding(Running):
         if not len(batch):
             return Outcomes()
         self._accept(batch)
+        self._mind_time(batch.frame)
         if self._kept is None:
             self.coder.learn(batch.frame)
             self._start()
@@ -213,6 +215,11 @@ class Holding(Running):
         self._next = batch.first + len(batch)
         self._tally.counts["events"] += len(batch)
 
+    def _mind_time(self, frame: pl.DataFrame) -> None:
+        """A published time is one more quasi column: see :meth:`Bounds.beside_time`."""
+        if self._time in frame.columns and self.bounds.reuse:
+            self.bounds = self.bounds.beside_time(self._time, self.method)
+
     def _start(self) -> None:
         self._kept = KeptBoxes(self.coder, self.sensitive, self.bounds)
         self._coded = self.coder.empty()
@@ -260,6 +267,8 @@ class Holding(Running):
         boxes = (released.box[out], released.low[:used], released.high[:used], released.level[:used])
         at = self._coded.at[out] if self._coded.epoch == self.coder.epoch else None
         data = self.coder.publish(frame[out], at, *boxes) if len(out) else None
+        if data is not None and self._time in data.columns:
+            data = at_emission(data, self._time, released.when[out])
         reasons = np.full(len(gone), reason, np.uint8)
         self._tally.released(out, task.event, released)
         if self._timed:
@@ -301,6 +310,7 @@ class Holding(Running):
             array[...] = arrays[OWN + name]
         if self.held:
             self._frames = [frame_of(content.held)]
+            self._mind_time(self._frames[0])
             self._coded = self.coder.code(self._frames[0])
             self._codes, _ = self.sensitive.code(self._frames[0])
 
@@ -308,6 +318,16 @@ class Holding(Running):
 def clock_of(task: Task, events: Events, bounds: Bounds) -> Clock:
     """Events and bounds for kernels."""
     return Clock(*events, task.event, task.arrived, bounds.delay, bounds.delay_time, bounds.reuse, bounds.by_time)
+
+
+def at_emission(data: pl.DataFrame, time: str, emission: Ints) -> pl.DataFrame:
+    """One time for all tuples of an emission, that of its latest: their own would tell them apart.
+
+    >>> import numpy as np, polars as pl
+    >>> at_emission(pl.DataFrame({"at": [1, 5, 9]}), "at", np.array([0, 0, 1]))["at"].to_list()
+    [5, 5, 9]
+    """
+    return data.with_columns(pl.col(time).max().over(pl.Series(emission)))
 
 
 def _clock(schema: Schema, bounds: Bounds) -> Ints:
