@@ -86,5 +86,5 @@ def test_pseudonyms_of_keys_differ_by_role_and_tombstones_need_a_key():
 
 def test_an_invented_record_is_placed_by_itself():
     real = Record(0, 5, None, None, 0)
-    places = {disguise(partitions=64).dress(real, b"%d" % n, invented=True).partition for n in range(50)}
+    places = {disguise(partitions=64).dress(real, b"%d" % n, by=b"%d" % n).partition for n in range(50)}
     assert len(places) > 20

@@ -29,7 +29,8 @@ def consume(
 ) -> int:
     """Read a role's view as that role, measure latency, and check live what it shows. Exit code 1 if a check fails.
 
-    No column may appear that the role does not see, and the view's promises are judged by code that knows no method.
+    No column may appear that the role does not see, and the view's promises are judged by code that knows no method:
+    over the columns, and over timestamps, keys, partitions and commits of the records, too.
     z-anonymity cannot be judged from a view, and it says so.
 
     Example: `shoal consume policy.yaml --role research --end`.
@@ -99,8 +100,13 @@ def _as_user(policy: Policy, role: str, user: str | None) -> dict[str, Any]:
 
 
 def _judge(policy: Policy, role: str) -> Judge | None:
+    import msgspec
+
+    from shoal.promises.t_closeness import TCloseness
     from shoal.promises.z_anonymity import ZAnonymity
     from shoal.release import table as api
+    from shoal.runtime.kafka.serve.stateful import reuses
+    from shoal.runtime.kafka.tools.observed import COLUMNS, KEY, PARTITION, joined
 
     view, schema = policy.view(role), policy.schema
     promises = [p for p in view.promises if not isinstance(p, ZAnonymity)]
@@ -108,7 +114,22 @@ def _judge(policy: Policy, role: str) -> Judge | None:
         return None
     quasi = [n for n in schema.quasi if view.shows(n)]
     subject = schema.subject if schema.subject is not None and view.shows(schema.subject) else None
-    return lambda frame: api.verify(frame, quasi=quasi, subject=subject, promises=promises, schema=schema).findings
+    # t is measured against what the whole topic shows, not against what one commit does
+    grouped = [p for p in promises if not isinstance(p, TCloseness)]
+    beside = (KEY, PARTITION) if reuses(policy, role) else COLUMNS
+    least = max((int(p.asked) for p in grouped), default=0)
+
+    def judge(frame: Any) -> tuple[Any, ...]:
+        about: dict[str, Any] = {"subject": subject, "schema": schema}
+        found = api.verify(frame, quasi=quasi, promises=promises, **about).findings
+        if not grouped:
+            return found
+        whole = joined(frame, quasi, least)
+        more = api.verify(whole, quasi=[*quasi, *beside], promises=grouped, **about).findings
+        named = ", ".join(name.strip("()") for name in beside)
+        return (*found, *(msgspec.structs.replace(f, promise=f"{f.promise} also by {named}") for f in more))
+
+    return judge
 
 
 def _text(role: str, seen: Watched) -> str:

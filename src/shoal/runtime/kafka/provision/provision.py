@@ -24,6 +24,7 @@ from shoal.runtime.kafka.provision.layout import Layout, layout
 from shoal.runtime.kafka.provision.refusals import at_home_nowhere, check, is_ours, paths_of, refuse_closeness
 from shoal.runtime.kafka.provision.served import Audit, Served, former_topics, served_next
 from shoal.runtime.kafka.provision.widening import fingerprint, seen_by_role, widened
+from shoal.runtime.kafka.serve.stateful import reuse_told, reuses
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -47,6 +48,7 @@ class Plan:
     changes: tuple[Change, ...] = ()
     wider: tuple[str, ...] = ()
     refusals: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     served: Mapping[str, Served] = field(default_factory=dict)
     new: tuple[str, ...] = ()  # views that are new, or of a new version
     steps: tuple[Callable[[], None], ...] = field(default=(), repr=False)
@@ -56,6 +58,7 @@ class Plan:
         lines = [str(c) for c in self.changes] or ["nothing to do"]
         lines += [f"! wider: {w}" for w in self.wider]
         lines += [f"! refused: {r}" for r in self.refusals]
+        lines += [f"note: {n}" for n in self.notes]
         return "\n".join(lines)
 
 
@@ -111,7 +114,17 @@ class Provisioner:
             refusals += self._rights(wanted, known, former, changes, steps, switch)
         self._leave(wanted, former, changes, switch)
         wider = widened(before["views"], seen_by_role(self.policy)) if before else []
-        return Plan(wanted, tuple(changes), tuple(wider), tuple(refusals), served, new, tuple(steps), tuple(switch))
+        return Plan(
+            wanted,
+            tuple(changes),
+            tuple(wider),
+            tuple(refusals),
+            tuple(reuse_told(role) for role in self.policy.views if reuses(self.policy, role)),
+            served,
+            new,
+            tuple(steps),
+            tuple(switch),
+        )
 
     def apply(self, plan: Plan, *, allow_wider: bool = False, keys: KeyRing | None = None) -> None:
         """Carry out a plan and write it down. Idempotent: what is already so is not touched.

@@ -4,6 +4,9 @@ Two views of one source can be joined by anything they share: offset, partition,
 pseudonyms of the role's own or dropped, the partition is drawn by the role's own key, timestamps are coarse, headers
 are dropped, and the records of one commit are shuffled. What is left is which commit a record belongs to: larger
 commits hide more.
+
+A group hides nobody whose record stands out beside its columns. So the records of a view that remembers carry the time
+of their commit instead of their own, and those of one group share a partition, drawn from what the group shows.
 """
 
 from __future__ import annotations
@@ -24,6 +27,9 @@ ROOM = (
     950_000  # bytes of a value: masks may make it longer, and clients and brokers take a million unless told otherwise
 )
 BLOCK = 16  # neighbours in the source whose places one hash draws, four bytes each
+
+
+UNTIMED = 0  # a record that gets the time of its commit
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -64,15 +70,16 @@ class Disguise:
         """Whether anything of a record's key is seen."""
         return bool(self._kind != "drop")
 
-    def dress(self, record: Record, value: bytes | None, *, invented: bool = False) -> Outgoing | None:
+    def dress(self, record: Record, value: bytes | None, *, by: bytes | None = None) -> Outgoing | None:
         """The outgoing record; none for a tombstone whose key the role does not see.
 
-        An invented record must not share the place of the real one it stands by: its own content places it.
+        ``by`` is what draws its partition instead of its key or where it stood: an invented record must not share the
+        place of the real one it stands by, nor may a partition tell the members of a group apart.
         """
         key = self._key(record.key)
         if value is None and key is None:
             return None
-        placed = value if invented and value is not None else key
+        placed = by if by is not None else key
         if placed is not None:
             partition = int.from_bytes(self._hash(b"place", placed), "big") % self._partitions
         else:

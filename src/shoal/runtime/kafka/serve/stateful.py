@@ -19,14 +19,17 @@ from shoal.core.schema import Column, Schema
 from shoal.policy.document import Policy, View
 from shoal.release.stream import LocalRunner, StreamJob, job_of
 from shoal.runtime.kafka.formats.record_frames import CARRIED, RecordFrames, refuse_lists
-from shoal.runtime.kafka.serve.output import Disguise, Outgoing, Record
+from shoal.runtime.kafka.serve.output import UNTIMED, Disguise, Outgoing, Record
 from shoal.runtime.kafka.serve.window_runner import WindowRunner
+from shoal.streams.batches import Batches
+from shoal.streams.castle import Castle
+from shoal.streams.fads import Fads
 from shoal.streams.z_anonymity import ZAnon
 from shoal.views.role_view import RoleView
 from shoal.views.windows import WindowView
 
 SENT = 1000  # batches whose time of sending is known
-OFFSET, TIME, KEY = (CARRIED + name for name in ("offset", "time", "key"))
+OFFSET, KEY = (CARRIED + name for name in ("offset", "key"))
 
 
 class Stateful(Protocol):
@@ -108,10 +111,29 @@ def rebuilds(policy: Policy, role: str) -> bool:
     return isinstance(method, ZAnon) and method.tune is None and method.noise is None and not method.sticky
 
 
+def reuses(policy: Policy, role: str) -> bool:
+    """Whether a view may use a published box again for one record, which then is alone in its commit."""
+    if not policy.views[role].promises:
+        return False
+    method = carrying_job(policy, role, KeyRing()).method
+    return isinstance(method, Batches | Castle | Fads) and method.reuse != "never"
+
+
+def reuse_told(role: str) -> str:
+    """What to say about a view that :func:`reuses` boxes."""
+    return (
+        f"{role}: published boxes are used again for single records: whoever knows when someone's record came may find "
+        "it (`reuse: never` in the method prevents that)"
+    )
+
+
 def carrying_job(policy: Policy, role: str, keys: KeyRing) -> StreamJob:
     """The job of a view, with room for where each record came from beside what is published of it."""
-    carried = {OFFSET: Column("plain", type="int"), TIME: Column("plain", type="int"), KEY: Column("plain", type="str")}
+    carried = {OFFSET: Column("plain", type="int"), KEY: Column("plain", type="str")}
     view = policy.views[role]
+    if isinstance(view.method, Batches) and view.method.reuse is None:
+        # on a topic everyone sees when a record comes: a box used again for one record is a group of one in time
+        view = msgspec.structs.replace(view, method=msgspec.structs.replace(view.method, reuse="never"))
     show = tuple(policy.schema.columns) if view.show == "everything" else tuple(view.show)
     schema = Schema({**policy.schema.columns, **carried})
     wider = msgspec.structs.replace(view, show=(*show, *carried))
@@ -128,6 +150,8 @@ class MethodRunner:
         assert job.view is not None
         self._frames = RecordFrames(job.view, keys)
         self._partition, self._disguise = partition, disguise
+        zero_delay = isinstance(job.method, ZAnon)  # no groups: every record is decided by itself
+        self._box = [] if zero_delay else [n for n in job.schema.quasi if n not in job.view.hides]
         self._out: list[pl.DataFrame] = []
         self._numbers: list[int] = []
         self._sent: deque[tuple[int, int]] = deque(maxlen=SENT)
@@ -144,7 +168,6 @@ class MethodRunner:
             self._runner.feed(
                 frame.with_columns(
                     pl.Series(OFFSET, [r.offset for r in kept], dtype=pl.Int64),
-                    pl.Series(TIME, [r.timestamp for r in kept], dtype=pl.Int64),
                     pl.Series(KEY, self._keys(kept), dtype=pl.String),
                 )
             )
@@ -205,16 +228,25 @@ class MethodRunner:
         for frame in self._out:
             values = self._frames.write(frame)
             numbers, self._numbers[: frame.height] = self._numbers[: frame.height], []
-            rows = zip(frame[OFFSET].to_list(), frame[KEY].to_list(), frame[TIME].to_list(), strict=True)
+            rows = zip(frame[OFFSET].to_list(), frame[KEY].to_list(), strict=True)
             records = [
-                Record(self._partition, offset, None if key is None else bytes.fromhex(key), None, time)
-                for offset, key, time in rows
+                Record(self._partition, offset, None if key is None else bytes.fromhex(key), None, UNTIMED)
+                for offset, key in rows
             ]
-            if min(numbers, default=0) >= 0:
+            places = self._places(frame, values, numbers)
+            if places is None:
                 out += self._disguise.dress_many(records, values)
                 continue
-            for record, value, number in zip(records, values, numbers, strict=True):
-                dressed = self._disguise.dress(record, value, invented=number < 0)
+            for record, value, by in zip(records, values, places, strict=True):
+                dressed = self._disguise.dress(record, value, by=by)
                 out += [dressed] if dressed is not None else []
         self._out.clear()
         return out
+
+    def _places(self, frame: pl.DataFrame, values: list[bytes], numbers: list[int]) -> Sequence[bytes | None] | None:
+        """What draws the partition of each row, if not its key or where it stood: its group, or what was invented."""
+        if self._box:
+            return [msgspec.json.encode(box) for box in frame.select(self._box).rows()]
+        if min(numbers, default=0) >= 0:
+            return None
+        return [value if number < 0 else None for value, number in zip(values, numbers, strict=True)]

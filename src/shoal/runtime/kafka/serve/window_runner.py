@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from shoal.core.keys import KeyRing
-from shoal.runtime.kafka.serve.output import ROOM, Disguise, Outgoing, Record
+from shoal.runtime.kafka.serve.output import ROOM, UNTIMED, Disguise, Outgoing, Record
 from shoal.views.role_view import RoleView
 from shoal.views.windows import WindowView
 
@@ -79,5 +79,5 @@ class WindowRunner:
         if outcome.record is None or len(outcome.record) > ROOM:
             self._withheld += 1
             return []
-        dressed = self._disguise.dress(origin, outcome.record)
+        dressed = self._disguise.dress(msgspec.structs.replace(origin, timestamp=UNTIMED), outcome.record)
         return [dressed] if dressed is not None else []

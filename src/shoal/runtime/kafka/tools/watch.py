@@ -1,9 +1,10 @@
 """A role's consumer: reads a view with the role's own rights, measures latency, and checks what it reads.
 
 Checked live: that no column appears which the role does not see, and the view's promises, by the judge that is handed
-in, over everything read so far. A group is whole only when the records of a commit have all been read, so a promise is
-judged when every partition is read to its end, and what looks broken is judged again after a quiet moment. z-anonymity
-cannot be judged from a view: who supported a value may have been withheld.
+in, over everything read so far and over what a record carries beside its columns. A group is whole only when the
+records of a commit have all been read, so a promise is judged when every partition is read to its end, and what looks
+broken is judged again after a quiet moment. z-anonymity cannot be judged from a view: who supported a value may have
+been withheld.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from shoal.policy.document import Policy
 from shoal.policy.paths import EACH, steps
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.runtime.kafka.provision.served import first_topic
+from shoal.runtime.kafka.serve.stateful import reuse_told, reuses
+from shoal.runtime.kafka.tools.observed import Observed
 from shoal.views.role_view import RoleView
 
 Judge = Callable[[pl.DataFrame], tuple[Finding, ...]]
@@ -51,7 +54,11 @@ class Watched(msgspec.Struct):
 
 
 class Watch:
-    """Reads the view of one role. ``judge`` gets the released columns and gives findings; ``decode`` makes JSON."""
+    """Reads the view of one role.
+
+    ``judge`` gets the released columns, and beside them those of :mod:`.observed`, and gives findings; ``decode`` makes
+    JSON.
+    """
 
     def __init__(
         self,
@@ -76,6 +83,7 @@ class Watch:
             raise PolicyError(f"the role does not see the column {sent!r} in clear", where=f"views.{role}.show")
         self._columns = self._judged(policy, role)
         self._held: dict[str, list[Any]] = {c: [] for c in self._columns}
+        self._observed = Observed()
         self._late: list[float] = []
         self._consumer = self._kafka.Consumer(
             {
@@ -89,7 +97,7 @@ class Watch:
         )
         self._ended: set[int] = set()
         self._partitions = 0
-        self.seen = Watched(notes=tuple(self._notes(view.promises)))
+        self.seen = Watched(notes=tuple(self._notes(policy)))
 
     def run(
         self,
@@ -134,6 +142,11 @@ class Watch:
             raise told(listed.error, f"asking for {self._topic}")
         self._partitions = len(listed.partitions)
         first = self._kafka.OFFSET_BEGINNING
+        for partition in listed.partitions if self._judge is not None else ():
+            place = self._kafka.TopicPartition(self._topic, partition)
+            self._observed.begin(partition, self._consumer.get_watermark_offsets(place, timeout=TIMEOUT)[0])
+        if self._observed.cut:
+            self.seen.notes += ("the topic no longer has its beginning (retention): its oldest commits are not judged",)
         self._consumer.assign([self._kafka.TopicPartition(self._topic, p, first) for p in listed.partitions])
 
     def _take(self, messages: list[Any], write: Callable[[bytes], object] | None) -> int:
@@ -146,13 +159,15 @@ class Watch:
                 continue
             self._ended.discard(partition)
             taken += 1
-            self._one(message.value(), now)
+            self._one(message, now)
             if write is not None and message.value() is not None:
                 write(message.value() + b"\n")
         return taken
 
-    def _one(self, value: bytes | None, now: float) -> None:
+    def _one(self, message: Any, now: float) -> None:
+        value = message.value()
         self.seen.records += 1
+        self._observed.pass_by(message.partition(), message.offset())
         if value is None:
             self.seen.tombstones += 1
             return
@@ -165,6 +180,7 @@ class Watch:
         if self._sent is not None and isinstance(then := record.get(self._sent), (int, float)):
             self._late.append(now - then)
         if self._judge is not None and self.seen.records <= self._most:
+            self._observed.take(message)
             for column, held in self._held.items():
                 held.append(_at(record, column))
 
@@ -190,7 +206,8 @@ class Watch:
                 return
 
     def _frame(self) -> pl.DataFrame:
-        return pl.DataFrame({c: pl.Series(c, held, strict=False) for c, held in self._held.items()})
+        columns = pl.DataFrame({c: pl.Series(c, held, strict=False) for c, held in self._held.items()})
+        return self._observed.beside(columns)
 
     def _judged(self, policy: Policy, role: str) -> list[str]:
         """The columns a judge needs: what an outsider may know, what is sensitive, and the person if it is shown."""
@@ -200,9 +217,11 @@ class Watch:
         wanted += [policy.schema.subject] if policy.schema.subject is not None else []
         return [c for c in wanted if policy.view(role).shows(c) and EACH not in c]
 
-    def _notes(self, promises: Any) -> list[str]:
+    def _notes(self, policy: Policy) -> list[str]:
         notes = []
-        if any(isinstance(p, ZAnonymity) for p in promises):
+        if reuses(policy, self._role):
+            notes.append(reuse_told(self._role))
+        if any(isinstance(p, ZAnonymity) for p in policy.view(self._role).promises):
             notes.append("z-anonymity cannot be verified from a view: who supported a value may have been withheld")
         if self._sent is None:
             notes.append("latency is not measured: a view's timestamps are coarse; show a column and name it (--sent)")
