@@ -44,7 +44,7 @@ PANELS = {
         (
             "Workers ready",
             "short",
-            [("sum(shoal_ready)", "ready"), ("count(shoal_ready)", "workers")],
+            [("sum(shoal_ready)", "ready"), ("count(shoal_ready)", "workers"), ("sum(shoal_paused)", "paused")],
         ),
         ("Size of the newest snapshot", "bytes", [("sum by (view) (shoal_state_bytes)", "{{view}}")]),
         (

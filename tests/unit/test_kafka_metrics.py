@@ -102,6 +102,10 @@ def test_ready_only_after_the_restore_and_live_only_while_the_loop_turns(counter
     assert get(page, "/readyz")[0] == 503
     assert get(page, "/livez")[0] == 200
     assert get(page, "/people")[0] == 404
+    counters.restoring, counters.paused = False, True
+    assert get(page, "/readyz") == (503, "paused\n")
+    assert (samples(page)["shoal_ready", ""], samples(page)["shoal_paused", ""]) == (0, 1)
+    counters.paused = False
     now = [1000.0]
     health = Health(counters, lambda: now[0])
     counters.restoring, counters.beat = False, 1000.0

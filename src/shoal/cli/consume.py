@@ -88,7 +88,7 @@ def _as_user(policy: Policy, role: str, user: str | None) -> dict[str, Any]:
     from pathlib import Path
 
     from shoal.connect.kafka import client_properties
-    from shoal.runtime.kafka.provision.provision import password_of
+    from shoal.runtime.kafka.provision.passwords import password_of
 
     users = policy.view(role).users
     name = user or next(iter(users), None)

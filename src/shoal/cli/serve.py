@@ -149,7 +149,7 @@ def run(
 
     told("Ctrl-C drains and stops")
     try:
-        Service(policy, make, say=told).run(stop)
+        Service(policy, make, counters=counters, say=told).run(stop)
     except ShoalError as error:
         if journal:
             journal.failed(error)
@@ -226,8 +226,10 @@ def _order(policy: str, word: Word) -> Source:
 
 
 @app.command
-def status(policy: str, *, json: Json = False) -> None:
-    """What was applied last, and whether the cluster still looks like it.
+def status(policy: str, *, json: Json = False) -> int:
+    """What was applied last, what has drifted since or is refused, who works, and how much is unread.
+
+    Exit code 1 if something needs a hand: drift, a refusal, an apply that did not end, workers that stand still.
 
     Parameters
     ----------
@@ -237,12 +239,12 @@ def status(policy: str, *, json: Json = False) -> None:
         For machines.
     """
     from shoal.policy.load import load
-    from shoal.runtime.kafka.provision.provision import Provisioner, summary
+    from shoal.runtime.kafka.provision.provision import Provisioner
+    from shoal.runtime.kafka.provision.status import status as asked
 
-    service = Provisioner(load(policy))
-    last = service.last_applied()
-    drift = service.plan().changes
-    answer(as_json({"last": last, "drift": drift}) if json else summary(last) + f"; {len(drift)} changes pending")
+    found = asked(Provisioner(load(policy)))
+    answer(as_json(found) if json else str(found))
+    return 0 if found.well else 1
 
 
 @app.command

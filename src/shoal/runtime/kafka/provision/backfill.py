@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import TIMEOUT, committed, library, told
+from shoal.connect.kafka import TIMEOUT, Source, committed, library, told
 from shoal.core.errors import PolicyError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy, View
 from shoal.runtime.kafka.formats.codec import Codec
-from shoal.runtime.kafka.provision.control import Control, send, wait_for_rest
+from shoal.runtime.kafka.provision.control import send, wait_for_rest
 from shoal.runtime.kafka.provision.served import Served
 from shoal.runtime.kafka.serve.worker import Worker
 
@@ -30,13 +30,23 @@ class Log:
             {**properties, "group.id": group, "enable.auto.commit": False, "log_level": 0}
         )
 
+    @classmethod
+    def of(cls, source: Source) -> Log:
+        """The log of a source, with the group of its workers."""
+        made = cls(source.properties, source.topic, 0, source.group)
+        listed = made._asked(lambda: made._consumer.list_topics(source.topic, timeout=TIMEOUT)).topics[source.topic]
+        if listed.error is not None:
+            raise told(listed.error, f"asking for {source.topic}")
+        made._places = [(source.topic, p) for p in listed.partitions]
+        return made
+
     def close(self) -> None:
         """Leave."""
         self._consumer.close()
 
     def ends(self) -> dict[int, int]:
         """The offset behind the last record of each partition."""
-        return {p: self._asked(lambda t=t, p=p: self._watermark(t, p)) for t, p in self._places}  # type: ignore[misc]
+        return {p: end for p, (_, end) in self._watermarks().items()}
 
     def since(self, milliseconds: int) -> dict[int, int]:
         """The first record of each partition that is not older."""
@@ -45,14 +55,24 @@ class Log:
         ends = self.ends()
         return {place.partition: place.offset if place.offset >= 0 else ends[place.partition] for place in found}
 
+    def unread(self) -> dict[int, int]:
+        """How many offsets the group has before it, by partition."""
+        reached = self.committed()
+        return {p: end - reached.get(p, low) for p, (low, end) in self._watermarks().items()}
+
     def committed(self) -> dict[int, int]:
         """Where the group stands in each partition it has ever read."""
         wanted = [self._kafka.TopicPartition(t, p) for t, p in self._places]
         found = committed(self._consumer, wanted, "asking where the workers stand")
         return {place.partition: place.offset for place in found if place.offset >= 0}
 
-    def _watermark(self, topic: str, partition: int) -> int:
-        return int(self._consumer.get_watermark_offsets(self._kafka.TopicPartition(topic, partition), TIMEOUT)[1])
+    def _watermarks(self) -> dict[int, tuple[int, int]]:
+        def asked(topic: str, partition: int) -> tuple[int, int]:
+            place = self._kafka.TopicPartition(topic, partition)
+            low, high = self._asked(lambda: self._consumer.get_watermark_offsets(place, TIMEOUT))
+            return int(low), int(high)
+
+        return {partition: asked(topic, partition) for topic, partition in self._places}
 
     def _asked(self, question: Callable[[], Any]) -> Any:
         end = time.monotonic() + TIMEOUT
@@ -111,20 +131,28 @@ def backfill(
 
 
 class Rest:
-    """All workers of a source stand still inside; afterwards they read their policy anew and go on."""
+    """All workers of a source stand still inside; afterwards they read their policy anew and go on.
 
-    def __init__(self, properties: Mapping[str, Any], topic: str, group: str) -> None:
+    ``was_paused``: they had stood still before, by an order of someone else, and are left so.
+    """
+
+    def __init__(self, properties: Mapping[str, Any], topic: str, group: str, *, was_paused: bool) -> None:
         self._properties, self._topic, self._group = properties, topic, group
-        self._was_paused = False
+        self._was_paused = was_paused
 
     def __enter__(self) -> None:
-        control = Control({**self._properties, "log_level": 0}, self._topic)
-        self._was_paused = control.order.paused
-        control.close()
         send(self._properties, self._topic, "pause")
-        wait_for_rest(self._properties, self._group)
+        try:
+            wait_for_rest(self._properties, self._group)
+        except BaseException:
+            self.release()
+            raise
 
     def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Let the workers go on."""
         send(self._properties, self._topic, "reload")
         if not self._was_paused:
             send(self._properties, self._topic, "resume")

@@ -76,6 +76,18 @@ class Control:
         return False
 
 
+def order_now(properties: Mapping[str, Any], source: str) -> Order:
+    """The order in force; none was given where there is no control topic yet."""
+    try:
+        control = Control({**properties, "log_level": 0}, source)
+    except KafkaError as error:
+        if error.name == "missing":
+            return Order()
+        raise
+    control.close()
+    return control.order
+
+
 def send(properties: Mapping[str, Any], source: str, word: Word) -> None:
     """Give an order to all workers of a source."""
     kafka, topic = library(), internal(source, "control")

@@ -2,64 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Set
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from shoal.connect.kafka import Source, internal
-from shoal.core.account import account
 from shoal.core.errors import PolicyError, PromiseError, UsageError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.formats.codec import Codec
+from shoal.runtime.kafka.provision.audit import Applying, Audit, History, Steps
 from shoal.runtime.kafka.provision.backfill import Log, Rest, backfill, started
 from shoal.runtime.kafka.provision.cluster import Cluster
+from shoal.runtime.kafka.provision.control import order_now
 from shoal.runtime.kafka.provision.layout import Layout, layout
+from shoal.runtime.kafka.provision.passwords import password_of, refuse_shared_variables
+from shoal.runtime.kafka.provision.plan import Change, Plan
 from shoal.runtime.kafka.provision.refusals import at_home_nowhere, check, is_ours, paths_of, refuse_closeness
-from shoal.runtime.kafka.provision.served import Audit, Served, former_topics, served_next
+from shoal.runtime.kafka.provision.served import Served, former_topics, served_next, served_of
 from shoal.runtime.kafka.provision.widening import fingerprint, seen_by_role, widened
 from shoal.runtime.kafka.serve.stateful import reuse_told, reuses
-
-
-class Change(msgspec.Struct, frozen=True):
-    """One step: what is done to what."""
-
-    action: str  # create, change, delete, grant, revoke
-    kind: str  # topic, user, right
-    name: str
-    detail: str = ""
-
-    def __str__(self) -> str:
-        sign = {"create": "+", "grant": "+", "delete": "-", "revoke": "-"}.get(self.action, "~")
-        return f"{sign} {self.kind} {self.name}" + (f" ({self.detail})" if self.detail else "")
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The difference between a policy and a cluster, what would be wider than before, and what forbids it."""
-
-    wanted: Layout
-    changes: tuple[Change, ...] = ()
-    wider: tuple[str, ...] = ()
-    refusals: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    served: Mapping[str, Served] = field(default_factory=dict)
-    new: tuple[str, ...] = ()  # views that are new, or of a new version
-    steps: tuple[Callable[[], None], ...] = field(default=(), repr=False)
-    switch: tuple[Callable[[], None], ...] = field(default=(), repr=False)  # once new views are filled
-
-    def __str__(self) -> str:
-        lines = [str(c) for c in self.changes] or ["nothing to do"]
-        lines += [f"! wider: {w}" for w in self.wider]
-        lines += [f"! refused: {r}" for r in self.refusals]
-        lines += [f"note: {n}" for n in self.notes]
-        return "\n".join(lines)
 
 
 class Provisioner:
@@ -87,25 +52,28 @@ class Provisioner:
             )
         if partitions > 1:
             refuse_closeness(self.policy)
-        before = self.last_applied()
+        history = self.history()
+        before, left = history.newest, history.left
         if before is not None and before.get("dataset", self.policy.dataset) != self.policy.dataset:
             raise PolicyError(
                 f"the source {topic!r} is served by the policy of another dataset: its views would be deleted",
                 where=self.policy.path,
                 hint="one policy per source: put all views into one, or `shoal serve destroy` the other first",
             )
-        served = served_next(self.policy, before)
         former = former_topics(before)
+        there = self.cluster.partitions(former.values())
+        served = served_next(self.policy, before, left, there)
         wanted = layout(self.policy, partitions, {role: one.topic for role, one in served.items()})
-        new = tuple(role for role, one in served.items() if former.get(role) != one.topic)
+        known_names = {one.name for one in served_of(before).values()}
+        new = tuple(role for role, one in served.items() if one.name not in known_names)
         changes: list[Change] = []
         steps: list[Callable[[], None]] = []
         switch: list[Callable[[], None]] = []
-        self._topics(wanted, changes, steps)
-        taken = self.cluster.holding(set(wanted.views.values()) - set(former.values()))
+        half = self._take_back(left, former, changes, steps)
+        self._topics(wanted, half, changes, steps)
+        taken = self.cluster.holding(set(wanted.views.values()) - set(former.values()) - half)
         refusals = [
-            f"the topic {name} holds what no applied view of this policy has written (delete it, if it is left of "
-            "an apply that did not end)"
+            f"the topic {name} holds what no applied view of this policy has written (delete it, if nobody needs it)"
             for name in taken
         ]
         if self.only is None:
@@ -122,6 +90,7 @@ class Provisioner:
             tuple(reuse_told(role) for role in self.policy.views if reuses(self.policy, role)),
             served,
             new,
+            left,
             tuple(steps),
             tuple(switch),
         )
@@ -139,20 +108,35 @@ class Provisioner:
                 where="serve apply",
                 hint="--allow-wider if that is meant; nothing was changed",
             )
-        topic, group = self.source.topic, self.source.group
+        topic, group, left = self.source.topic, self.source.group, plan.left
         log = Log(self.properties, topic, self.cluster.partitions([topic])[topic], group)
         at_work = bool(plan.new) and bool(log.committed())
         if at_work and keys is None:
             raise UsageError("new views are filled from the log, which needs the keys", where="serve apply")
+        audit = Audit(self.properties, topic)
+        steps = Steps(audit)
+        # an apply that did not end has paused the workers itself: what it found before counts
+        was_paused = left.was_paused if left is not None else order_now(self.properties, topic).paused
+        if self.cluster.partitions([internal(topic, "audit")]):
+            made = msgspec.to_builtins(plan.served, str_keys=True)
+            steps.begin(was_paused=was_paused, served=made, new=plan.new)
         for step in plan.steps:
             step()
+        steps.did("made")
         served = {r: started(self.policy.views[r], s, log) if r in plan.new else s for r, s in plan.served.items()}
-        with Rest(self.properties, topic, group) if at_work else nullcontext():
+        rest = Rest(self.properties, topic, group, was_paused=was_paused)
+        with rest if at_work else nullcontext():
             if at_work and keys is not None:
+                steps.did("paused")
                 backfill(self.policy, keys, {role: served[role] for role in plan.new}, log, codec=self.codec)
+                steps.did("filled")
             for step in plan.switch:
                 step()
-            self._write_down(plan, served)
+            steps.did("switched")
+            self._write_down(audit, plan, served)
+        if left is not None and not at_work:
+            rest.release()
+        steps.did("ended")
         log.close()
 
     def destroy(self) -> list[Change]:
@@ -178,13 +162,35 @@ class Provisioner:
         ]
 
     def last_applied(self) -> dict[str, Any] | None:
-        """The newest entry of the audit topic."""
-        if not self.cluster.partitions([internal(self.source.topic, "audit")]):
-            return None
-        return Audit(self.properties, self.source.topic).newest()
+        """The newest whole entry of the audit topic."""
+        return self.history().newest
 
-    def _topics(self, wanted: Layout, changes: list[Change], steps: list[Callable[[], None]]) -> None:
-        there = self.cluster.partitions(wanted.topics)
+    def history(self) -> History:
+        """What the audit topic says: the newest whole entry, and an apply that did not end."""
+        if not self.cluster.partitions([internal(self.source.topic, "audit")]):
+            return History()
+        return Audit(self.properties, self.source.topic).history()
+
+    def _take_back(
+        self,
+        left: Applying | None,
+        former: Mapping[str, str],
+        changes: list[Change],
+        steps: list[Callable[[], None]],
+    ) -> set[str]:
+        """The topics an apply that did not end was filling: they are deleted, and made again if they are wanted."""
+        if left is None:
+            return set()
+        begun = served_of({"served": left.served})
+        names = {begun[role].topic for role in left.new if role in begun} - set(former.values())
+        half = set(self.cluster.partitions(names))
+        changes += [Change("delete", "topic", name, "left of an apply that did not end") for name in sorted(half)]
+        if half:
+            steps.append(lambda: self.cluster.delete_topics(half))
+        return half
+
+    def _topics(self, wanted: Layout, gone: Set[str], changes: list[Change], steps: list[Callable[[], None]]) -> None:
+        there = {name: n for name, n in self.cluster.partitions(wanted.topics).items() if name not in gone}
         new = [t for name, t in wanted.topics.items() if name not in there]
         changes += [Change("create", "topic", t.name, f"{t.partitions} partitions") for t in new]
         if new:
@@ -273,11 +279,11 @@ class Provisioner:
             )
         return refusals
 
-    def _write_down(self, plan: Plan, served: Mapping[str, Served]) -> None:
-        Audit(self.properties, self.source.topic).write(
+    def _write_down(self, audit: Audit, plan: Plan, served: Mapping[str, Served]) -> None:
+        audit.write(
             {
                 "at": int(time.time()),
-                "by": self.properties.get("sasl.username") or account(),
+                "by": audit.by,
                 "dataset": self.policy.dataset,
                 "policy": fingerprint(self.policy),
                 "views": seen_by_role(self.policy),
@@ -285,42 +291,3 @@ class Provisioner:
                 "changes": [msgspec.to_builtins(c) for c in plan.changes],
             }
         )
-
-
-def variable_of(user: str) -> str:
-    """The environment variable of a user's password."""
-    return "SHOAL_PASSWORD_" + "".join(c if c.isalnum() else "_" for c in user).upper()
-
-
-def refuse_shared_variables(users: Sequence[str]) -> None:
-    """Two users whose password would come from one variable could log in as each other.
-
-    >>> refuse_shared_variables(["ward1", "ward2"])
-    """
-    found: dict[str, str] = {}
-    for user in users:
-        other = found.setdefault(variable_of(user), user)
-        if other != user and variable_of(user) in os.environ:
-            raise PolicyError(
-                f"the users {other!r} and {user!r} would share the password in {variable_of(user)}",
-                where="views",
-                hint="rename one, or write their passwords into files",
-            )
-
-
-def password_of(user: str, folder: Path) -> str:
-    """A user's password from the environment or from a file beside the policy; never from the policy."""
-    variable = variable_of(user)
-    file = folder / "passwords" / user
-    if variable in os.environ:
-        return os.environ[variable]
-    if file.is_file():
-        return file.read_text(encoding="utf-8").strip()
-    raise UsageError(f"no password for the new user {user!r}", where="users", hint=f"set {variable}, or write {file}")
-
-
-def summary(entry: Mapping[str, Any] | None) -> str:
-    """One line about what was applied last."""
-    if entry is None:
-        return "nothing was applied yet"
-    return f"policy {entry['policy']} applied by {entry['by']}, {len(entry['views'])} views"

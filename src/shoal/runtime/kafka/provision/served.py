@@ -1,4 +1,4 @@
-"""Where each view is published, in which version, from where on; and the audit topic, which remembers it.
+"""Where each view is published, in which version, and from where on; the audit topic remembers it.
 
 A view whose definition changes gets a topic of its own version: two generalizations of the same people on one topic
 would intersect. Its state has a name of its own, too, so that nothing of an older one is ever mistaken for it.
@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import TIMEOUT, KafkaError, Source, internal, library, told
+from shoal.connect.kafka import Source
 from shoal.core.errors import InputError, PolicyError
 from shoal.policy.document import Policy
+from shoal.runtime.kafka.provision.audit import Applying, Audit
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -77,7 +78,7 @@ def first_topic(policy: Policy, role: str) -> str:
 
 def served_by(policy: Policy, entry: Mapping[str, Any] | None) -> dict[str, Served]:
     """What the audit topic says about this policy's views; one that was not applied, or changed since, is refused."""
-    known = _served(entry)
+    known = served_of(entry)
     for role in policy.views:
         if role not in known or known[role].definition != definition(policy, role):
             raise PolicyError(
@@ -92,66 +93,41 @@ def served_now(policy: Policy) -> dict[str, Served]:
     return served_by(policy, Audit(source.properties, source.topic).newest())
 
 
-def served_next(policy: Policy, entry: Mapping[str, Any] | None) -> dict[str, Served]:
-    """What an apply makes of it: views that changed get the next version."""
-    known = _served(entry)
+def served_next(
+    policy: Policy, entry: Mapping[str, Any] | None, left: Applying | None = None, there: Container[str] | None = None
+) -> dict[str, Served]:
+    """What an apply makes of it: views that changed get the next version; one whose topic is gone begins anew.
+
+    ``left`` is an apply that did not end: what it had begun to publish under a version never appears there otherwise.
+    """
+    known, begun = served_of(entry), served_of({"served": left.served} if left is not None else None)
     out: dict[str, Served] = {}
     for role in policy.views:
         wanted, former = definition(policy, role), known.get(role)
         if former is not None and former.definition == wanted:
-            out[role] = former
+            gone = there is not None and former.topic not in there
+            out[role] = msgspec.structs.replace(former, name=_fresh(former.topic), starts={}) if gone else former
             continue
         version = 1 if former is None else former.version + 1
+        tried = begun.get(role)
+        if tried is not None and tried.version >= version:
+            version = tried.version if tried.definition == wanted else tried.version + 1
         topic = first_topic(policy, role) + (f".v{version}" if version > 1 else "")
-        out[role] = Served(topic, f"{topic}@{time.time_ns() // 1_000_000}", wanted, version)
+        out[role] = Served(topic, _fresh(topic), wanted, version)
     return out
+
+
+def _fresh(topic: str) -> str:
+    """A name for the state of a view that begins now."""
+    return f"{topic}@{time.time_ns() // 1_000_000}"
 
 
 def former_topics(entry: Mapping[str, Any] | None) -> dict[str, str]:
     """The topics of the views applied last, by role."""
-    return {role: served.topic for role, served in _served(entry).items()}
+    return {role: served.topic for role, served in served_of(entry).items()}
 
 
-def _served(entry: Mapping[str, Any] | None) -> dict[str, Served]:
+def served_of(entry: Mapping[str, Any] | None) -> dict[str, Served]:
+    """The views of an audit entry."""
     found = (entry or {}).get("served", {})
     return msgspec.convert(found, dict[str, Served], strict=False)
-
-
-class Audit:
-    """The audit topic of a source: who applied what; the newest entry says how the cluster should look."""
-
-    def __init__(self, properties: Mapping[str, Any], source: str) -> None:
-        self._kafka = library()
-        self._properties, self._source, self._topic = {**properties, "log_level": 0}, source, internal(source, "audit")
-
-    def newest(self) -> dict[str, Any] | None:
-        """The newest entry; none if there is no topic yet, or nothing on it."""
-        settings = {"group.id": f"shoal-{self._source}", "enable.auto.commit": False}
-        reader = self._kafka.Consumer({**self._properties, **settings})
-        try:
-            listed = reader.list_topics(self._topic, timeout=TIMEOUT).topics.get(self._topic)
-            if listed is None or (listed.error is not None and listed.error.name() == "UNKNOWN_TOPIC_OR_PART"):
-                return None
-            if listed.error is not None:  # that we may not read it does not mean that nothing was applied
-                raise told(listed.error, "reading the audit topic")
-            place = self._kafka.TopicPartition(self._topic, 0)
-            low, high = reader.get_watermark_offsets(place, timeout=TIMEOUT)
-            if high <= low:
-                return None
-            reader.assign([self._kafka.TopicPartition(self._topic, 0, high - 1)])
-            message = reader.poll(TIMEOUT)
-            if message is None or message.error():
-                raise KafkaError("the audit topic cannot be read", where=self._topic)
-            entry: dict[str, Any] = msgspec.json.decode(message.value())
-            return entry
-        except self._kafka.KafkaException as error:
-            raise told(error.args[0], "reading the audit topic") from None
-        finally:
-            reader.close()
-
-    def write(self, entry: Mapping[str, Any]) -> None:
-        """One more entry."""
-        writer = self._kafka.Producer({**self._properties, "acks": "all"})
-        writer.produce(self._topic, msgspec.json.encode(entry))
-        if writer.flush(TIMEOUT):
-            raise PolicyError("the audit topic did not take the entry", where="serve apply")

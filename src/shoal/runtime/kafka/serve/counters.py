@@ -33,6 +33,7 @@ class Counters:
     smallest: dict[str, int] = field(default_factory=dict)  # the fewest people a released record hides among
     oldest: dict[str, int] = field(default_factory=dict)  # when the oldest held record was sent, in milliseconds
     beat: float = 0.0  # the monotonic time of the loop's last turn
+    paused: bool = False  # not ready: an order says to stand still
     restoring: bool = True  # not ready: partitions are not assigned, or their state is being read
 
     @classmethod

@@ -1,7 +1,7 @@
 """A worker's counters for Prometheus, and its health: read when asked, so that the worker's loop pays nothing.
 
-``/metrics``, ``/livez`` (the loop turns) and ``/readyz`` (partitions are assigned and their state is restored). No
-label and no figure is ever a person's value: labels are roles and partition numbers.
+``/metrics``, ``/livez`` (the loop turns) and ``/readyz`` (partitions are assigned, their state is restored, and no
+order says to stand still). No label and no figure is ever a person's value: labels are roles and partition numbers.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ class Metrics:
             state.add_metric([view], size)
         yield state
         yield core.GaugeMetricFamily("shoal_restore_seconds", "The last restore of state.", value=now.restore_seconds)
-        yield core.GaugeMetricFamily("shoal_ready", "Whether state is restored.", value=float(not now.restoring))
+        ready = float(not now.restoring and not now.paused)
+        yield core.GaugeMetricFamily("shoal_ready", "Whether records are read and published.", value=ready)
+        yield core.GaugeMetricFamily("shoal_paused", "Whether an order says to stand still.", value=float(now.paused))
 
 
 class Health:
@@ -107,8 +109,8 @@ class Health:
 
     @property
     def ready(self) -> bool:
-        """Partitions are assigned and their state is restored."""
-        return not self._counters.restoring and self.live
+        """Partitions are assigned, their state is restored, and no order says to stand still."""
+        return not self._counters.restoring and not self._counters.paused and self.live
 
 
 class Page:
@@ -127,7 +129,8 @@ class Page:
                     self._answer(200, exposition.CONTENT_TYPE_LATEST, exposition.generate_latest(registry))
                 elif path in ("/livez", "/readyz"):
                     good = health.live if path == "/livez" else health.ready
-                    self._answer(200 if good else 503, "text/plain", b"ok\n" if good else b"not yet\n")
+                    why = b"ok\n" if good else b"paused\n" if counters.paused else b"not yet\n"
+                    self._answer(200 if good else 503, "text/plain", why)
                 else:
                     self._answer(404, "text/plain", b"/metrics /livez /readyz\n")
 

@@ -12,11 +12,14 @@ from pathlib import Path
 from shoal.connect.kafka import KafkaError, Source
 from shoal.policy.document import Policy
 from shoal.policy.load import load
+from shoal.runtime.kafka.provision.backfill import Log
 from shoal.runtime.kafka.provision.control import Control, Order
+from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.worker import Worker
 
 FIRST, LONGEST = 1.0, 30.0  # seconds before a new start
 WELL = 60.0  # seconds of work after which an earlier loss is forgotten
+UNREAD = 5.0  # seconds between two looks at what remains unread while it stands still
 HOPELESS = {
     "_AUTHENTICATION",
     "SASL_AUTHENTICATION_FAILED",
@@ -40,10 +43,12 @@ class Service:
         path: str | Path,
         make: Callable[[Policy], Worker],
         *,
+        counters: Counters | None = None,
         say: Callable[[str], None] = lambda text: None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._path, self._make, self._say, self._sleep = path, make, say, sleep
+        self._counters = counters or Counters()
         self._control: Control | None = None
         self.starts = 0
 
@@ -71,7 +76,7 @@ class Service:
             self._control = self._follow(policy)
         order = self._control.look()
         if order.paused:
-            self._stand_still(order, stop)
+            self._stand_still(policy, order, stop)
             return
         self.starts += 1
         worker = self._make(policy)
@@ -80,10 +85,19 @@ class Service:
         if not stop():
             self._say("paused" if self._look().paused else "reading the policy anew")
 
-    def _stand_still(self, order: Order, stop: Callable[[], bool]) -> None:
+    def _stand_still(self, policy: Policy, order: Order, stop: Callable[[], bool]) -> None:
+        """Do nothing, and tell the truth about it: not ready, and how much remains unread meanwhile."""
         self._say("paused: `shoal serve resume` goes on")
-        while not stop() and self._look() == order:
-            self._sleep(0.2)
+        self._counters.paused = True
+        log, looked = Log.of(Source(policy.source, policy.path)), float("-inf")
+        try:
+            while not stop() and self._look() == order:
+                if time.monotonic() - looked > UNREAD:
+                    looked, self._counters.lag = time.monotonic(), log.unread()
+                self._sleep(0.2)
+        finally:
+            log.close()
+            self._counters.paused = False
 
     def _look(self) -> Order:
         assert self._control is not None

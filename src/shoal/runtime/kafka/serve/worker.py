@@ -17,7 +17,8 @@ from shoal.connect.kafka import TIMEOUT, Source, committed, internal, kind_of, l
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.formats.codec import Codec
-from shoal.runtime.kafka.provision.served import Audit, Served, served_by
+from shoal.runtime.kafka.provision.audit import Audit
+from shoal.runtime.kafka.provision.served import Served, served_by
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.masking import Masking
 from shoal.runtime.kafka.serve.membership import Protocol, attach, detach, member

@@ -241,6 +241,18 @@ class Reader:
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
 
+    def is_there(self) -> bool:
+        """Whether the topic exists; that we may not see it does not mean that it does not."""
+        try:
+            listed = self._consumer.list_topics(self._place[0], timeout=TIMEOUT).topics.get(self._place[0])
+        except self._kafka.KafkaException as error:
+            raise told(error.args[0], f"asking for {self._place[0]}") from None
+        if listed is None or (listed.error is not None and listed.error.name() == "UNKNOWN_TOPIC_OR_PART"):
+            return False
+        if listed.error is not None:
+            raise told(listed.error, f"asking for {self._place[0]}")
+        return True
+
     def ends(self) -> tuple[int, int]:
         """The first offset, and the one behind the last committed record."""
         try:

@@ -1,0 +1,48 @@
+"""A plan: the difference between a policy and a cluster, as steps that can be read before they are carried out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from shoal.runtime.kafka.provision.audit import Applying
+from shoal.runtime.kafka.provision.layout import Layout
+from shoal.runtime.kafka.provision.served import Served
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One step: what is done to what."""
+
+    action: str  # create, change, delete, grant, revoke
+    kind: str  # topic, user, right
+    name: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        sign = {"create": "+", "grant": "+", "delete": "-", "revoke": "-"}.get(self.action, "~")
+        return f"{sign} {self.kind} {self.name}" + (f" ({self.detail})" if self.detail else "")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The difference between a policy and a cluster, what would be wider than before, and what forbids it."""
+
+    wanted: Layout
+    changes: tuple[Change, ...] = ()
+    wider: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    served: Mapping[str, Served] = field(default_factory=dict)
+    new: tuple[str, ...] = ()  # views that are new, of a new version, or whose topic is gone
+    left: Applying | None = None  # an apply that did not end
+    steps: tuple[Callable[[], None], ...] = field(default=(), repr=False)
+    switch: tuple[Callable[[], None], ...] = field(default=(), repr=False)  # once new views are filled
+
+    def __str__(self) -> str:
+        lines = [str(c) for c in self.changes] or ["nothing to do"]
+        lines += [f"! wider: {w}" for w in self.wider]
+        lines += [f"! refused: {r}" for r in self.refusals]
+        lines += [f"note: {n}" for n in self.notes]
+        return "\n".join(lines)

@@ -1,0 +1,106 @@
+"""How a service stands: what was applied, what has drifted or is refused, who works, and how much is unread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from shoal.connect.kafka import TIMEOUT, library, told
+from shoal.runtime.kafka.provision.audit import Applying
+from shoal.runtime.kafka.provision.backfill import Log
+from shoal.runtime.kafka.provision.control import order_now
+from shoal.runtime.kafka.provision.plan import Change
+from shoal.runtime.kafka.provision.provision import Provisioner
+from shoal.runtime.kafka.provision.served import served_of
+
+
+class Member(msgspec.Struct, frozen=True):
+    """One worker of the group, and the partitions it reads."""
+
+    client: str
+    host: str
+    partitions: tuple[int, ...] = ()
+
+
+class Status(msgspec.Struct, frozen=True):
+    """All that an operator asks first; ``well`` if nothing of it needs a hand."""
+
+    last: dict[str, Any] | None
+    topics: dict[str, str] = {}  # by view
+    drift: tuple[Change, ...] = ()
+    wider: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    left: Applying | None = None
+    paused: bool = False
+    workers: tuple[Member, ...] = ()
+    unread: dict[int, int] = {}  # offsets of the source before the group, by partition
+
+    @property
+    def well(self) -> bool:
+        """Whether the cluster looks as it was applied, and nothing is refused, half done or standing still."""
+        return not (self.drift or self.refusals or self.left or self.paused)
+
+    def __str__(self) -> str:
+        lines = [f"{summary(self.last)}; {len(self.drift)} changes pending"]
+        lines += [f"{role}: {topic}" for role, topic in self.topics.items()]
+        lines += [str(change) for change in self.drift]
+        lines += [f"! wider: {w}" for w in self.wider]
+        lines += [f"! refused: {r}" for r in self.refusals]
+        lines += [f"! {self.left}"] if self.left is not None else []
+        unread = f"{sum(self.unread.values()):,} records unread"
+        if self.paused:
+            lines.append(f"! paused: no worker reads ({unread}); `shoal serve resume` lets them go on")
+        else:
+            lines.append(f"{len(self.workers)} workers read {_count(self.workers)} partitions; {unread}")
+        return "\n".join([*lines, *[f"note: {n}" for n in self.notes]])
+
+
+def status(service: Provisioner) -> Status:
+    """How the service of a policy stands now; changes nothing."""
+    plan, source = service.plan(), service.source
+    last = service.last_applied()
+    log = Log.of(source)
+    try:
+        unread = log.unread()
+    finally:
+        log.close()
+    return Status(
+        last,
+        {role: one.topic for role, one in served_of(last).items()},
+        plan.changes,
+        plan.wider,
+        plan.refusals,
+        plan.notes,
+        plan.left,
+        order_now(service.properties, source.topic).paused,
+        members(service.properties, source.group),
+        unread,
+    )
+
+
+def members(properties: dict[str, Any], group: str) -> tuple[Member, ...]:
+    """The workers of a group; none if there never was one."""
+    kafka = library()
+    admin = kafka.admin.AdminClient({**properties, "log_level": 0})
+    try:
+        found = admin.describe_consumer_groups([group])[group].result(TIMEOUT).members
+    except kafka.KafkaException as error:
+        if error.args[0].name() == "GROUP_ID_NOT_FOUND":
+            return ()
+        raise told(error.args[0], "asking for workers") from None
+    return tuple(
+        Member(m.client_id, m.host, tuple(sorted(p.partition for p in m.assignment.topic_partitions))) for m in found
+    )
+
+
+def summary(entry: dict[str, Any] | None) -> str:
+    """One line about what was applied last."""
+    if entry is None:
+        return "nothing was applied yet"
+    return f"policy {entry['policy']} applied by {entry['by']}, {len(entry['views'])} views"
+
+
+def _count(workers: tuple[Member, ...]) -> int:
+    return sum(len(worker.partitions) for worker in workers)

@@ -1,0 +1,146 @@
+"""An apply that is killed between any two steps: said by status, and mended by the next apply. On a real broker."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+from stage import KEYS
+from test_service import Background
+
+from shoal.policy.load import load
+from shoal.runtime.kafka.provision import backfill as filling
+from shoal.runtime.kafka.provision.audit import Steps
+from shoal.runtime.kafka.provision.control import order_now, send
+from shoal.runtime.kafka.provision.provision import Provisioner
+from shoal.runtime.kafka.provision.status import status
+from shoal.runtime.kafka.serve.counters import Counters
+from shoal.runtime.kafka.serve.metrics import Health
+from shoal.runtime.kafka.serve.service import Service
+
+pytestmark = pytest.mark.system
+
+POLICY = """
+dataset: patients
+source: {use: kafka, topic: {topic}, properties: admin.properties}
+columns:
+  number: {role: plain, type: int}
+  name: {role: identifier, type: str}
+  diag: {role: sensitive, type: str}
+views:
+  ward: {show: [number, diag]}
+  office: {show: [number]}
+"""
+CHANGED = POLICY.replace("office: {show: [number]}", "office: {show: [number, diag]}")
+
+
+class KilledError(BaseException):
+    """As SIGKILL: no clean-up runs after it."""
+
+
+def patients(count: int, start: int = 0):
+    return [
+        (msgspec.json.encode({"number": n, "name": f"P{n}", "diag": "E10"}), None) for n in range(start, start + count)
+    ]
+
+
+def numbers(here, topic: str) -> list[int]:
+    return sorted(msgspec.json.decode(m.value())["number"] for m in here.drain(topic))
+
+
+STEPS = ["paused", "switched", "ended"] + (["begun", "filled"] if os.environ.get("SHOAL_LONG") == "1" else [])
+
+
+@pytest.mark.parametrize("after", STEPS)
+def test_the_next_apply_mends_one_that_was_killed_after_any_step(stage, monkeypatch, after):
+    here = stage(POLICY, 1)
+    here.send(patients(60))
+    service = Background(here)
+    try:
+        here.until(lambda: here.committed() == 60)
+        here.write_policy(CHANGED)
+        written = Steps._write
+
+        def killed(self, step, **more):
+            if step == after == "ended":  # killed before the last word
+                raise KilledError
+            written(self, step, **more)
+            if step == after:
+                raise KilledError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Steps, "_write", killed)
+            patch.setattr(filling.Rest, "__exit__", lambda *_: None)  # nobody lets the workers go on
+            with pytest.raises(KilledError):
+                here.apply(allow_wider=True, keys=KEYS)
+        here.send(patients(40, 60))
+        found = status(Provisioner(load(here.file)))
+        assert found.left is not None
+        assert not found.well
+        assert "did not end" in str(found)
+        assert found.paused == (after != "begun")
+        if found.paused:
+            assert "40 records unread" in str(found)
+        here.apply(allow_wider=True, keys=KEYS)
+        assert not order_now(here.cluster.login(), here.topic).paused
+        found = status(Provisioner(load(here.file)))
+        assert found.left is None
+        assert found.well, str(found)
+        if service.failed:  # between two policies a worker stops; the next one goes on
+            service = Background(here)
+        here.until(lambda: here.committed() == 100)
+    finally:
+        service.stop()
+    assert numbers(here, f"{here.topic}.ward") == list(range(100))
+    assert numbers(here, f"{here.topic}.office.v2") == list(range(100))
+
+
+def test_a_paused_worker_is_not_ready_and_counts_what_is_unread(stage):
+    here = stage(POLICY, 1)
+    here.send(patients(30))
+    counters = Counters.of(["ward", "office"])
+    counters.restoring = False
+    health, looks = Health(counters), []
+    send(here.cluster.login(), here.topic, "pause")
+
+    def stop() -> bool:
+        looks.append((counters.paused, health.ready, sum(counters.lag.values())))
+        return (True, False, 30) in looks or len(looks) > 600
+
+    Service(here.file, lambda policy: pytest.fail("it must not work"), counters=counters).run(stop)
+    assert (True, False, 30) in looks
+
+
+def test_status_says_all_that_plan_refuses(stage):
+    here = stage(POLICY, 1)
+    assert status(Provisioner(load(here.file))).well
+    rights = {
+        "restype": ResourceType.TOPIC,
+        "name": here.topic[:5],
+        "resource_pattern_type": ResourcePatternType.PREFIXED,
+        "principal": "User:*",
+        "host": "*",
+        "operation": AclOperation.READ,
+        "permission_type": AclPermissionType.ALLOW,
+    }
+    for future in here.admin.create_acls([AclBinding(**rights)]).values():
+        future.result(30)
+    try:
+        here.until(lambda: bool(Provisioner(load(here.file)).plan().refusals))
+        found = status(Provisioner(load(here.file)))
+        assert found.refusals == Provisioner(load(here.file)).plan().refusals
+        assert not found.well
+        assert "User:* has a path to" in str(found)
+    finally:
+        for future in here.admin.delete_acls([AclBindingFilter(**rights)]).values():
+            future.result(30)
+        here.until(lambda: not Provisioner(load(here.file)).plan().refusals)
