@@ -1,134 +1,174 @@
-"""A first policy, guessed from data: every guess with its reason, for a person to read and correct."""
+"""A first policy, guessed from data: every guess with its reason, for a person to read and correct.
+
+It fails closed. What names people is never shown; what an outsider may know is generalized; a column that nobody
+decided on is not shown until someone does, and the draft says so beside it.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-import numpy as np
 import polars as pl
 
-from shoal.measures.risk import risk
+from shoal.policy import hierarchies
+from shoal.policy.content import IDENTIFYING, form_of
 
-IDENTIFYING = re.compile(
-    r"(^|_|\b)(name|first_?name|last_?name|surname|e?mail|phone|tel|ssn|passport|address|street|iban|ip|ins_?no)($|_|\b)",
-    re.I,
+NAMING = re.compile(
+    r"(^|_)(name|first_?name|last_?name|surname|forename|e?mail|phone|mobile|fax|tel|ssn|nin|tax|passport|licen[cs]e|address"
+    r"|street|iban|account|card|ip|mac|imei|url|user_?name|login|ins_?no|insurance_?(no|number)|session|token|signature)(_|$)"
 )
+NUMBERING = re.compile(r"(^|_)(id|nbr|no|nr|num|number|key|uuid|guid|hash|ref|index|idx)$")
 SUBJECT = re.compile(
-    r"^(id|pid|uid|user|user_?id|patient(_?id)?|person(_?id)?|customer(_?id)?|client(_?id)?|subject)$", re.I
+    r"^(id|pid|uid|((patient|person|people|user|customer|client|subject|member|employee|visitor|citizen|student|respondent"
+    r"|household|player|driver|passenger|donor)(_?(id|nbr|no|nr|num|number|key|hash|code))?))$"
 )
-SENSITIVE = re.compile(r"(diag|disease|illness|salary|income|religion|orientation|verdict|hiv|condition|drug)", re.I)
+SENSITIVE = re.compile(
+    r"(^|_)(diag\w*|disease|illness|salary|income|wage|religion|orientation|verdict|hiv|condition|drug\w*|med|medication\w*"
+    r"|debt|score)(_|$)"
+)
 KNOWN = re.compile(
-    r"(zip|postal|plz|age|sex|gender|birth|race|ethnic|country|city|region|state|marital|education|occupation|job|insur|ins_co|work)",
-    re.I,
+    r"(^|_)(age|sex|gender|birth|born|dob|race|ethnic\w*|nation\w*|country|city|town|region|district|county|state|province|zip\w*"
+    r"|postal\w*|postcode|plz|marital|education|occupation|job|profession|insurer|ins_co|workclass|language|height|weight"
+    r"|relationship|admission\w*|discharge\w*)(_|$)"
 )
-CODE = re.compile(r"(zip|postal|plz|postcode)", re.I)
-TIME = re.compile(r"^(time|timestamp|ts|event_time|created|date_?time)$", re.I)
-WIDE = 0.9  # share of distinct values above which text looks like an identifier
+PLACE = re.compile(r"(^|_)(zip\w*|postal\w*|plz|postcode)(_|$)")
+LATITUDE, LONGITUDE = re.compile(r"(^|_)lat(itude)?(_|$)"), re.compile(r"(^|_)(lon|lng|long)(gitude)?(_|$)")
+TIME = re.compile(r"(^|_)(time|timestamp|ts|created|updated|date|datetime|when|epoch)(_|$)")
+EPOCHS = {"s": (1e8, 5e9), "ms": (1e11, 5e12), "us": (1e14, 5e15), "ns": (1e17, 5e18)}
+NEAR_UNIQUE = 0.5  # different values per row above which a column names rows rather than describes them
+FEW = 20  # rows: below, a share of different values says nothing
+MOST_QUASI = 10  # together, more of them leave nothing of any
 
 
 class Guess(NamedTuple):
-    """One column's role and hierarchy, why, and its type where the file does not tell it."""
+    """One column's role and hierarchy, why, its type where the file does not tell it, and whether it is shown.
+
+    ``question`` is what a person has to decide before the column may be shown.
+    """
 
     role: str
-    hierarchy: str | None
     why: str
+    hierarchy: str | None = None
     type: str | None = None
+    question: str | None = None
+
+    @property
+    def shown(self) -> bool:
+        """Whether the draft lists it under ``show``."""
+        return self.role in ("quasi", "sensitive") and self.question is None
 
 
-class Draft(NamedTuple):
-    """A policy to be read, and a word on the risk before."""
+def words(name: str) -> str:
+    """A column's name as lower-case words: ``CustomerID`` and ``customer-id`` are ``customer_id``.
 
-    text: str
-    word: str
-
-
-def suggest(frame: pl.DataFrame, dataset: str, *, k: int = 5) -> Draft:
-    """Draft a policy. Looks at names, types and numbers of distinct values; quotes no value."""
-    guesses = {name: guess(frame[name], frame.height) for name in frame.columns}
-    subjects = [n for n, g in guesses.items() if g.role == "subject"]
-    for extra in subjects[1:]:
-        guesses[extra] = guesses[extra]._replace(role="identifier", why="a second column that names people")
-    quasi = [n for n, g in guesses.items() if g.role == "quasi"]
-    before = risk(frame.group_by(quasi).len()["len"].to_numpy().astype(np.int64) if quasi else np.zeros(0, np.int64))
-    word = (
-        f"as it stands, {before.unique:,} of {before.people:,} rows are alone with their {', '.join(quasi)}"
-        if quasi
-        else "no column looks like something an outsider knows: are you sure?"
-    )
-    return Draft(_write(dataset, guesses, quasi, k, word), word)
+    >>> words("CustomerID"), words("Date of birth"), words("A1Cresult")
+    ('customer_id', 'date_of_birth', 'a1_cresult')
+    """
+    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    return re.sub(r"\W+", "_", parted).strip("_").lower()
 
 
-def guess(column: pl.Series, rows: int) -> Guess:
-    """The role of one column by its name, type and variety."""
-    distinct = column.n_unique()
-    name = column.name
-    if TIME.search(name) or (column.dtype == pl.Datetime and distinct > 0.5 * rows):
-        return Guess("time", None, "a point in time of an event")
-    if SUBJECT.search(name):
-        return Guess("subject", None, "its name says whose row it is")
-    if IDENTIFYING.search(name):
-        return Guess("identifier", None, "its name says that it names someone")
+def guesses(frame: pl.DataFrame) -> dict[str, Guess]:
+    """A guess for every column; at most one subject, and no more quasi columns than leave something of each."""
+    found = {column.name: guess(column) for column in frame.iter_columns()}
+    for extra in [n for n, g in found.items() if g.role == "subject"][1:]:
+        found[extra] = Guess("identifier", "a second column that names people")
+    if not any(g.role == "quasi" for g in found.values()):
+        found |= _things(frame, found)
+    quasi = [n for n, g in found.items() if g.shown and g.role == "quasi"]
+    for name in quasi[MOST_QUASI:]:
+        asked = f"more than {MOST_QUASI} quasi columns leave little of any: show it instead of another?"
+        found[name] = found[name]._replace(question=asked)
+    return found
+
+
+def guess(column: pl.Series) -> Guess:
+    """The role of one column by its name, type, form and variety; no value is quoted."""
+    name, known = words(column.name), column.drop_nulls()
+    distinct, rows = known.n_unique() if not column.dtype.is_nested() else 0, len(known)
+    if column.dtype.is_nested() or column.dtype in (pl.Object, pl.Binary):
+        return Guess("identifier", "its cells have parts: declare the parts you need")
+    if not rows:
+        return Guess("plain", "it has no value", question="is it needed?")
+    naming = _naming(column, name, distinct, rows)
+    if naming is not None:
+        return naming
+    described = _described(column, name)
+    if described is not None:
+        return described
+    if rows > FEW and distinct > NEAR_UNIQUE * rows:
+        return Guess("identifier", f"{distinct:,} different values in {rows:,} rows: it names rows, whatever it is")
     if SENSITIVE.search(name):
-        return Guess("sensitive", None, "its name says that it is nobody's business")
-    if CODE.search(name) and not column.dtype.is_float():
-        length = int(column.cast(pl.String).drop_nulls().str.len_chars().max() or 1)  # type: ignore[arg-type]
-        return Guess("quasi", f"{{use: prefix, length: {length}}}", "a place: outsiders often know it", "str")
-    if KNOWN.search(name):
-        return Guess("quasi", hierarchy(column), "outsiders often know it")
-    if column.dtype == pl.String and rows > 20 and distinct > WIDE * rows:
-        return Guess("identifier", None, f"almost every row has its own ({distinct:,} of {rows:,})")
-    if column.dtype == pl.String or column.dtype == pl.Boolean:
-        return Guess("quasi", hierarchy(column), f"{distinct:,} different values: an outsider may know it")
-    if column.dtype == pl.Date:
-        return Guess("quasi", "calendar", "a date: an outsider may know it")
-    return Guess("plain", None, "a measurement: shown as it is; make it quasi if an outsider may know it")
+        return Guess("sensitive", "its name says that it is nobody's business")
+    return _known(column, name, distinct)
 
 
-def hierarchy(column: pl.Series) -> str:
-    """A hierarchy that fits the values."""
-    if column.dtype.is_numeric():
-        known = column.drop_nulls()
-        if not len(known):
-            return "suppress"
-        low, high = float(known.min()), float(known.max())  # type: ignore[arg-type]
-        step = 10 ** max(0, int(np.log10(max(1.0, high - low))))
-        return f"{{use: range, min: {int(np.floor(low / step) * step)}, max: {int(np.ceil(high / step) * step)}}}"
+def _naming(column: pl.Series, name: str, distinct: int, rows: int) -> Guess | None:
+    """What names people, by name and by form."""
+    if SUBJECT.search(name) and (distinct > 1 or rows == 1):
+        return Guess("subject", "its name says whose row it is: people are counted, and it is not shown")
+    if NAMING.search(name):
+        return Guess("identifier", "its name says that it names someone")
+    form = form_of(column)
+    if form in IDENTIFYING:
+        return Guess("identifier", IDENTIFYING[form])
+    if NUMBERING.search(name) and rows > FEW and distinct > 0.1 * rows:
+        return Guess("identifier", f"its name says that it numbers something; {distinct:,} different values")
+    return None
+
+
+def _described(column: pl.Series, name: str) -> Guess | None:
+    """Dates, times, positions and paths: an outsider may know them, however many there are."""
     if column.dtype in (pl.Date, pl.Datetime):
-        return "calendar"
-    text = column.cast(pl.String).drop_nulls()
-    lengths = set(text.str.len_chars().to_list())
-    if len(lengths) == 1 and min(lengths) >= 3 and text.str.contains(r"^\w*\d\w*$").all():
-        return f"{{use: prefix, length: {min(lengths)}}}"
-    return "suppress"
+        return Guess("quasi", "a date or a time: an outsider may know it", hierarchies.calendar(column.dtype))
+    unit = _epoch(column) if TIME.search(name) else None
+    if unit is not None:
+        why = f"a time in {unit} since 1970: an outsider may know it"
+        return Guess("quasi", why, hierarchies.calendar(pl.Datetime()), f"datetime, format: {unit}")
+    if column.dtype.is_float() and (LATITUDE.search(name) or LONGITUDE.search(name)):
+        more = "join latitude and longitude into one text `lat,lon` to use a grid"
+        return Guess("quasi", f"a position, published as an interval; {more}", hierarchies.span(column))
+    form = form_of(column)
+    if form == "position":
+        return Guess("quasi", "positions, published as cells of a grid", hierarchies.GRID)
+    if form in ("path", "domain"):
+        return Guess("quasi", "paths, which lose their last step first", hierarchies.path(column, form == "domain"))
+    if PLACE.search(name) and not column.dtype.is_float():
+        return Guess("quasi", "a place: outsiders often know it", hierarchies.prefix(column), "str")
+    return None
 
 
-def _write(dataset: str, guesses: dict[str, Guess], quasi: list[str], k: int, word: str) -> str:
-    lines = [
-        "# A draft: every role below is a guess. Read it aloud, correct it, then trust it.",
-        f"# Risk before: {word}.",
-        f"dataset: {_quoted(dataset)}",
-        "columns:",
-    ]
-    width = max((len(_quoted(n)) for n in guesses), default=0) + 1
-    for name, found in guesses.items():
-        more = f", type: {found.type}" if found.type else ""
-        more += f", hierarchy: {found.hierarchy}" if found.hierarchy else ""
-        lines.append(f"  {_quoted(name) + ':':<{width}} {{role: {found.role}{more}}}  # {found.why}")
-    shown = [n for n, g in guesses.items() if g.role in ("quasi", "sensitive", "plain", "time")]
-    sensitive = [n for n, g in guesses.items() if g.role == "sensitive"]
-    lines += [
-        "views:",
-        "  research:  # what is not listed in show is not released",
-        f"    show: [{', '.join(_quoted(n) for n in shown)}]",
-        "    promises:",
-        f"      - {{use: k-anonymity, k: {k}}}",
-        *[f"      - {{use: l-diversity, l: 2, column: {_quoted(n)}}}" for n in sensitive],
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _quoted(name: str) -> str:
-    return (
-        name if re.fullmatch(r"[A-Za-z_][\w.-]*", name) else '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _known(column: pl.Series, name: str, distinct: int) -> Guess:
+    if form_of(column) == "dirty":
+        asked = "some cells are no numbers: correct them, or declare what they are with type"
+        return Guess("plain", f"mostly numbers; {distinct:,} different values", question=asked)
+    if KNOWN.search(name):
+        # the number of a category is near no other number
+        fitting = "suppress" if NUMBERING.search(name) else hierarchies.natural(column)
+        return Guess("quasi", f"outsiders often know it; {distinct:,} different values", fitting)
+    return Guess(
+        "plain",
+        f"{distinct:,} different values",
+        question="could an outsider know it (then quasi), must nobody learn it (sensitive), or neither (plain)?",
     )
+
+
+def _things(frame: pl.DataFrame, found: dict[str, Guess]) -> dict[str, Guess]:
+    """Events and ratings say what people did: without a better column, what they did is what an outsider knows."""
+    if not any(g.role == "subject" for g in found.values()):
+        return {}
+    open_ones = [n for n, g in found.items() if g.question is not None and not frame[n].dtype.is_float()]
+    why = "what someone did or used: an outsider may have seen it"
+    return {n: Guess("quasi", why, hierarchies.natural(frame[n])) for n in open_ones}
+
+
+def _epoch(column: pl.Series) -> str | None:
+    """The unit in which whole numbers are times of the last decades."""
+    if not column.dtype.is_integer():
+        return None
+    low, high = column.min(), column.max()
+    for unit, (least, most) in EPOCHS.items():
+        if isinstance(low, int) and isinstance(high, int) and least <= low and high <= most:
+            return unit
+    return None
