@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.core.errors import InputError, UsageError
 from shoal.core.keys import KeyRing, variable_of
+from shoal.core.vault import Vault
 
 SECRET = base64.b64encode(bytes(range(32))).decode()
 OTHER = bytes(range(1, 33)).hex()
@@ -25,6 +26,7 @@ def test_keys_come_from_the_environment_by_name():
 
 def test_keys_come_from_a_file(tmp_path):
     (tmp_path / "key").write_text(SECRET + "\n")
+    (tmp_path / "key").chmod(0o600)
     ring = KeyRing.load(environ={"SHOAL_KEY_A": f"file:{tmp_path / 'key'}"})
     assert ring.check("a") == KeyRing.load(environ={"SHOAL_KEY": SECRET}).check("default")
 
@@ -37,6 +39,34 @@ def test_a_ring_survives_its_file_and_only_its_owner_reads_it(tmp_path):
     again = KeyRing.load(path, {})
     assert again.keys == ring.keys
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o622])
+def test_secrets_that_others_may_read_or_change_are_refused(tmp_path, mode):
+    path, key, vault = (tmp_path / name for name in ("keys.json", "key", "vault.db"))
+    KeyRing().new("billing").save(path)
+    key.write_text(SECRET)
+    Vault(vault).close()
+    assert stat.S_IMODE(vault.stat().st_mode) == 0o600
+    for file in (path, key, vault):
+        file.chmod(mode)
+    for reading in (
+        lambda: KeyRing.load(path, {}),
+        lambda: KeyRing.load(environ={"SHOAL_KEY": f"file:{key}"}),
+        lambda: Vault(vault),
+    ):
+        with pytest.raises(UsageError, match="others than its owner may") as caught:
+            reading()
+        assert "chmod 600" in str(caught.value)
+        assert SECRET not in str(caught.value)
+
+
+def test_a_prepared_file_or_link_gets_no_secret(tmp_path):
+    prepared = tmp_path / "stolen"
+    prepared.write_text("")
+    (tmp_path / "keys.json.new").symlink_to(prepared)
+    KeyRing().new("billing").save(tmp_path / "keys.json")
+    assert prepared.read_text() == ""
 
 
 def test_the_environment_wins_over_the_ring(tmp_path):
@@ -89,7 +119,8 @@ def test_a_missing_key_says_how_to_make_it():
 def test_what_is_no_ring_is_refused(tmp_path):
     for content in ("", "[]", '{"keys": {}}', '{"shoal-keys": 1, "keys": {"a": [{"epoch": 1}]}}', "\x00"):
         (tmp_path / "ring").write_text(content)
-        with pytest.raises(UsageError):
+        (tmp_path / "ring").chmod(0o600)
+        with pytest.raises(UsageError, match=r"not a key ring|epoch"):
             KeyRing.open(tmp_path / "ring")
     with pytest.raises(InputError):
         KeyRing.open(tmp_path / "nothing")

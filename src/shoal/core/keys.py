@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shoal.core.errors import InputError, UsageError
-from shoal.core.private_file import write_private
+from shoal.core.private_file import refuse_readable, write_private
 
 DEFAULT = "default"
 SHORTEST = 32  # bytes: what AES-256 and BLAKE2b deserve
@@ -117,7 +117,8 @@ class KeyRing:
 
     @classmethod
     def open(cls, path: Path) -> KeyRing:
-        """A ring from its file."""
+        """A ring from its file, which only its owner may read."""
+        refuse_readable(path, "the key ring")
         try:
             content = json.loads(path.read_text())
             entries = content["keys"].items() if content["shoal-keys"] == 1 else None
@@ -156,6 +157,7 @@ def _epochs(text: str, where: str) -> dict[int, bytes]:
     """``secret``, ``file:path`` or ``2:secret,1:secret``."""
     if text.startswith("file:"):
         path = Path(text[len("file:") :])
+        refuse_readable(path, f"the key of {where}")
         try:
             text = path.read_text().strip()
         except OSError as error:

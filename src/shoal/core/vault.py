@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import RLock
 
 from shoal.core.errors import InputError
+from shoal.core.private_file import create_private
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS tokens (
@@ -36,6 +37,8 @@ class Vault:
     _open: dict[Path, Vault] = {}  # noqa: RUF012 - one connection per file and process, or masks would lock each other out
 
     def __init__(self, path: Path) -> None:
+        if path.parent.is_dir():  # otherwise the database says what is wrong
+            create_private(path, "the vault")
         try:
             # columns are masked in the threads of polars; the lock makes their turns
             self._base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
