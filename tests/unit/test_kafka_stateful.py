@@ -209,8 +209,8 @@ def test_state_is_sealed_for_its_view_and_partition():
 def test_only_a_whole_snapshot_is_a_snapshot(first, second, upto):
     was, state.PIECE = state.PIECE, 10
     try:
-        older = Snapshot(5, 0, bytes(first * 10 + 1))
-        newer = Snapshot(9, 2, b"x" * (second * 10 + 1))
+        older = Snapshot(1, 5, 0, bytes(first * 10 + 1))
+        newer = Snapshot(1, 9, 2, b"x" * (second * 10 + 1))
         log = [*pieces_of("v", "a", older), *pieces_of("v", "b", newer)]
     finally:
         state.PIECE = was

@@ -18,6 +18,7 @@ from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.output import Disguise, Outgoing, Record
 from shoal.runtime.kafka.state.changelog import (
+    VERSION,
     Changelog,
     Found,
     Position,
@@ -105,7 +106,7 @@ class Shard:
 
     def snapshot(self) -> list[tuple[bytes, bytes]]:
         """The changelog records of a snapshot of now."""
-        taken = Snapshot(self.next, self.ticks, self.work.snapshot())
+        taken = Snapshot(VERSION, self.next, self.ticks, self.work.snapshot())
         out = [self._sealed(*piece) for piece in pieces_of(self.view, name_of(self.view, taken), taken)]
         self.behind, self.ticked, self.size, self.saved = 0, 0, len(taken.data), time.monotonic()
         return out
@@ -187,8 +188,8 @@ class Restorer:
             shard.next = start
             return shard
         try:
-            if snapshot is None:
-                raise _LostError("its snapshot is not whole")
+            if snapshot is None or snapshot.version != VERSION:
+                raise _LostError("its snapshot is of another version of this program, or is not whole")
             try:
                 shard = fresh(snapshot.data)
             except InputError as error:

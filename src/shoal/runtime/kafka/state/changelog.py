@@ -51,6 +51,7 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
 class Piece(msgspec.Struct, frozen=True, array_like=True):
     """A part of a snapshot taken at ``next`` after ``ticks`` ticks; pieces of one snapshot share ``name``."""
 
+    version: int
     name: str
     at: int
     of: int
@@ -62,6 +63,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True):
 class Snapshot(NamedTuple):
     """A whole snapshot."""
 
+    version: int
     next: int
     ticks: int
     data: bytes
@@ -82,7 +84,7 @@ class Found:
             return None
         first = self.pieces[0]
         data = b"".join(self.pieces[at].data for at in range(first.of))
-        return Snapshot(first.next, first.ticks, data)
+        return Snapshot(first.version, first.next, first.ticks, data)
 
     def take(self, kind: str, value: bytes) -> None:
         """One record of the changelog."""
@@ -145,7 +147,7 @@ def pieces_of(view: str, name: str, snapshot: Snapshot) -> Iterator[tuple[bytes,
     cuts = range(0, max(1, len(snapshot.data)), PIECE)
     for at, cut in enumerate(cuts):
         part = snapshot.data[cut : cut + PIECE]
-        piece = Piece(name, at, len(cuts), snapshot.next, snapshot.ticks, part)
+        piece = Piece(snapshot.version, name, at, len(cuts), snapshot.next, snapshot.ticks, part)
         yield key_of(view, "snapshot", at), msgspec.msgpack.encode(piece)
 
 
@@ -161,12 +163,12 @@ class Seal:
 
     def close(self, record: bytes, key: bytes, partition: int) -> bytes:
         """The value of a record, sealed."""
-        return seal(record, KIND, self._key, version=VERSION, place=f"{key.decode()}@{partition}")
+        return seal(record, KIND, self._key, place=f"{key.decode()}@{partition}")
 
     def open(self, sealed: bytes, key: bytes, partition: int) -> bytes:
         """Open again, or a clear word why not."""
         place = f"{key.decode()}@{partition}"
-        return unseal(sealed, KIND, self._key, version=VERSION, place=place, where=f"changelog, {place}")
+        return unseal(sealed, KIND, self._key, place=place, where=f"changelog, {place}")
 
 
 def name_of(view: str, snapshot: Snapshot) -> str:
