@@ -134,7 +134,7 @@ BAD = {
     "wrong option": (("anonymize", "patients.csv", "--quais", "age"), 2, "--quais"),
     "wrong type": (("anonymize", "patients.csv", "--quasi", "age", "--k", "many"), 2, "k"),
     "wrong delimiter": (("anonymize", "semicolon.csv", "--quasi", "a", "--k", "2"), 3, "separator"),
-    "duplicate names": (("anonymize", "twice.csv", "--quasi", "a", "--k", "2"), 3, "two columns"),
+    "duplicate names": (("anonymize", "twice.csv", "--quasi", "a", "--k", "2"), 3, "have the same name"),
     "not UTF-8": (("anonymize", "latin.csv", "--quasi", "a", "--k", "2"), 3, "line 2"),
     "empty file": (("anonymize", "empty.csv", "--quasi", "a", "--k", "2"), 3, "empty"),
     "truncated Parquet": (("anonymize", "cut.parquet", "--quasi", "age", "--k", "2"), 3, "parquet"),

@@ -31,7 +31,7 @@ BAD = {
     "empty.csv": (b"", "empty"),
     "blank.csv": (b" \n\n", "empty"),
     "semicolons.csv": (f"name;age\n{SECRET};3\n".encode(), "separator"),
-    "twice.csv": (f"age,age\n{SECRET},3\n".encode(), "two columns are called 'age'"),
+    "twice.csv": (f"age,age\n{SECRET},3\n".encode(), "columns 1 and 2 have the same name"),
     "latin.csv": (f"name\n{SECRET}\nJürgen\n".encode("latin-1"), "not UTF-8"),
     "ragged.csv": (f"name,age\n{SECRET},1,2,3\n".encode(), "line 2: expected 2 cells"),
     "cut.parquet": (_parquet()[:-20], "cannot be read as parquet"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from shoal.cli.terminal import Json, answer, as_json
-from shoal.core.errors import UsageError
+from shoal.core.columns import require_columns
 
 if TYPE_CHECKING:
     from shoal.measures.zk_model import UserClass
@@ -76,8 +76,7 @@ def plan(
         from shoal.connect import files
 
         frame = files.read(exposed)
-        if column not in frame.columns:
-            raise UsageError(f"there is no column {column!r}", where=exposed, hint="name it with --column")
+        require_columns([column], frame.columns, exposed, hint="name it with --column")
         shares = frame[column].to_numpy().astype(float)
     kinds = _classes(classes, attributes) if classes is not None else ()
     model = Model(users, attributes, rate, exponent, windows, exposed=shares, classes=kinds, seed=seed)
@@ -114,9 +113,7 @@ def _classes(path: str, attributes: int) -> list[UserClass]:
     from shoal.measures.zk_model import UserClass, power_law
 
     frame = files.read(path)
-    missing = [name for name in ("users", "rate") if name not in frame.columns]
-    if missing:
-        raise UsageError(f"there is no column {missing[0]!r}", where=path, hint="users, rate and perhaps exponent")
+    require_columns(["users", "rate"], frame.columns, path, hint="users, rate and perhaps exponent")
     rows = frame.to_dicts()
     return [
         UserClass(int(r["users"]), -np.expm1(-power_law(attributes, float(r["rate"]), float(r.get("exponent", 1)))))

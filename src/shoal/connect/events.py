@@ -22,6 +22,7 @@ import numpy as np
 import polars as pl
 
 from shoal.connect.files import format_of
+from shoal.core.columns import require_columns
 from shoal.core.errors import InputError, OutputError, UsageError
 from shoal.core.originals import refuse, register
 
@@ -125,9 +126,7 @@ class Events:
             frame = pl.read_csv(text, infer_schema=False, truncate_ragged_lines=not self.strict, quote_char='"')
         except pl.exceptions.PolarsError:
             frame = self._csv_line_by_line(text)
-        missing = [c for c in self.columns if c not in frame.columns]
-        if missing:
-            raise InputError(f"there is no column {missing[0]!r}", where=self.path)
+        require_columns(self.columns, frame.columns, self.path, error=InputError)
         return frame.select(self.columns)
 
     def _csv_line_by_line(self, text: bytes) -> pl.DataFrame:

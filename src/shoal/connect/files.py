@@ -25,6 +25,7 @@ import polars as pl
 from shoal.connect.csv_shape import shape
 from shoal.connect.propose import infer
 from shoal.connect.types import Tell, cast, declarations, quiet
+from shoal.core.columns import require_once
 from shoal.core.errors import InputError, OutputError, UsageError
 from shoal.core.originals import refuse, register
 
@@ -251,9 +252,7 @@ def _read_csv(raw: bytes, path: str, separator: str | None) -> pl.DataFrame:
                 where=f"{path}, line 1",
                 hint=f"try --separator {'TAB' if other == chr(9) else repr(other)}",
             )
-    twice = sorted({name for name in header if header.count(name) > 1})
-    if twice:
-        raise InputError(f"two columns are called {twice[0]!r}", where=f"{path}, line 1", hint="rename one of them")
+    require_once(header, f"{path}, line 1")
     found = shape(raw, chosen, len(header), path)
     frame = pl.read_csv(io.BytesIO(raw), separator=chosen, infer_schema=False)
     if len(found.blank) and frame.height == found.rows:

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.columns import require_columns, require_once
 from shoal.core.errors import InputError, UsageError
 
 Back = Callable[[pl.DataFrame, NDArray[np.int64], Sequence[str]], Any]
 
 
 def require(frame: pl.DataFrame, names: Iterable[str], where: str) -> None:
-    """Every named column is there. The hint lists no columns: without a header line they would be a person's values."""
-    known = set(frame.columns)  # asked once: each look at the columns of a frame lists them all
-    for name in names:
-        if name not in known:
-            close = get_close_matches(name, frame.columns, 1)
-            hint = f"did you mean {close[0]!r}?" if close else "does the file have a header line with the names?"
-            raise UsageError(f"there is no column {name!r} among {frame.width}", where=where, hint=hint)
+    """Every named column is there: :func:`~shoal.core.columns.require_columns` of a frame."""
+    require_columns(names, frame.columns, where)
 
 
 def from_any(data: Any) -> tuple[pl.DataFrame, Back]:
@@ -50,7 +45,7 @@ def from_any(data: Any) -> tuple[pl.DataFrame, Back]:
 
 def _from_pandas(data: Any) -> tuple[pl.DataFrame, Back]:
     names = [str(c) for c in data.columns]
-    _once(names)
+    require_once(names, "table")
     renamed = data.set_axis(names, axis=1)
     try:
         frame = pl.from_pandas(renamed, include_index=False)
@@ -76,7 +71,7 @@ def _from_pandas(data: Any) -> tuple[pl.DataFrame, Back]:
 
 
 def _from_arrow(data: Any) -> tuple[pl.DataFrame, Back]:
-    _once(data.column_names)
+    require_once(data.column_names, "table")
     frame = pl.from_arrow(data)
     assert isinstance(frame, pl.DataFrame)
 
@@ -91,11 +86,6 @@ def _from_arrow(data: Any) -> tuple[pl.DataFrame, Back]:
         return made
 
     return frame, back
-
-
-def _once(names: Sequence[str]) -> None:
-    if len(set(names)) < len(names):
-        raise InputError("two columns have the same name", where="table", hint="rename one of them")
 
 
 def _mixed(data: Any) -> str:

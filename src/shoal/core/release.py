@@ -124,9 +124,17 @@ def taken(column: pl.Series, rows: NDArray[np.int64] | None = None) -> pl.Series
     out = column if rows is None else column.gather(rows)
     if out.dtype == pl.String:
         return (out + "").alias(column.name)
-    if rows is not None and (out.dtype == pl.Binary or out.dtype.is_nested()):
+    if isinstance(out.dtype, pl.Enum):  # its categories are written with every part of it
+        used = set(out.unique().to_list())
+        return out.cast(pl.String).cast(pl.Enum([c for c in out.dtype.categories.to_list() if c in used]))
+    if out.dtype == pl.Binary or out.dtype.is_nested():
         return pl.Series(column.name, out.to_list(), dtype=out.dtype)
     return out
+
+
+def cleaned(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same frame, and in its memory not a byte of rows it was cut from (see :func:`taken`)."""
+    return pl.DataFrame([taken(column) for column in frame.get_columns()]) if frame.width else frame
 
 
 def typed_cells(cells: pl.Series) -> pl.Series:

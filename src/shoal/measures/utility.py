@@ -1,7 +1,8 @@
 """What analysts still find: means, correlations and cross tables before and after.
 
-A generalized cell stands for the values of its node, in the proportions in which they occur in the column; a
-withheld row is not there.
+A generalized cell stands for the values of its node, in the proportions in which they occur in the released rows. A
+withheld row is in no figure, neither before nor after: a mean over everyone, times their number, less what the others
+have, is the value of the one who was withheld.
 """
 
 from __future__ import annotations
@@ -32,23 +33,35 @@ class Utility(msgspec.Struct, frozen=True):
     correlations: dict[str, tuple[float, float]]
     cross_tables: dict[str, float]
 
+    def told(self) -> Utility:
+        """As it is published: three digits are enough for an analyst, and too few to solve for one person.
+
+        >>> Utility({"pay": (51234.5, 50999.0)}, {}, {"pay, age": 0.12345}).told()
+        Utility(means={'pay': (51200.0, 51000.0)}, correlations={}, cross_tables={'pay, age': 0.123})
+        """
+        means = {name: (_told(a), _told(b)) for name, (a, b) in self.means.items()}
+        correlations = {name: (_told(a), _told(b)) for name, (a, b) in self.correlations.items()}
+        return Utility(means, correlations, {name: _told(d) for name, d in self.cross_tables.items()})
+
 
 def utility(table: Table, labels: NDArray[np.int32], boxes: Boxes) -> Utility:
     """Compare what can be counted before and after. O(rows + groups + values²) per pair of columns."""
-    sizes = np.bincount(labels[labels >= 0], minlength=len(boxes.low)).astype(np.float64)
-    columns = [_Column(table, boxes, j) for j in range(len(table.names))]
+    kept = labels >= 0
+    sizes = np.bincount(labels[kept], minlength=len(boxes.low)).astype(np.float64)
+    matrix = table.matrix if kept.all() else table.matrix[kept]
+    columns = [_Column(table, matrix, boxes, j) for j in range(len(table.names))]
     numeric = [c for c in columns if c.numbers is not None and len(c.numbers) > 1]
     return Utility(
         means={c.name: (_mean(c.values, c.frequency), _mean(c.expected(), sizes)) for c in numeric},
         correlations={
             f"{a.name}, {b.name}": (
-                _correlate(_rows(table, a, b), a, b),
+                _correlate(_rows(matrix, a, b), a, b),
                 _correlate([(a.expected(), b.expected(), sizes)], a, b),
             )
             for a, b in combinations(numeric, 2)
         },
         cross_tables={
-            f"{a.name}, {b.name}": _distance(table, a, b, sizes)
+            f"{a.name}, {b.name}": _distance(matrix, a, b, sizes)
             for a, b in combinations([c for c in columns if len(c.frequency) <= MOST], 2)
         },
     )
@@ -57,10 +70,10 @@ def utility(table: Table, labels: NDArray[np.int32], boxes: Boxes) -> Utility:
 class _Column:
     """A column's values, how often they occur, and the values behind each group's cell: a run of them."""
 
-    def __init__(self, table: Table, boxes: Boxes, j: int) -> None:
+    def __init__(self, table: Table, matrix: NDArray[np.int32], boxes: Boxes, j: int) -> None:
         levels = table.levels[j]
         self.name, self.j = table.names[j], j
-        self.frequency = np.bincount(table.matrix[:, j], minlength=levels.size).astype(np.float64)
+        self.frequency = np.bincount(matrix[:, j], minlength=levels.size).astype(np.float64)
         self.first, self.last = node_range(levels, boxes, j)
         number = levels.values.dtype.is_numeric()
         self.numbers = levels.values.cast(float).fill_null(float("nan")).to_numpy() if number else None
@@ -90,10 +103,10 @@ class _Column:
         return np.asarray(np.maximum(running[self.last + 1] - running[self.first], 1.0))
 
 
-def _distance(table: Table, a: _Column, b: _Column, sizes: NDArray[np.float64]) -> float:
+def _distance(matrix: NDArray[np.int32], a: _Column, b: _Column, sizes: NDArray[np.float64]) -> float:
     truth = np.zeros(len(a.frequency) * len(b.frequency))
-    for start in range(0, table.size, BLOCK):
-        part = table.matrix[start : start + BLOCK]
+    for start in range(0, len(matrix), BLOCK):
+        part = matrix[start : start + BLOCK]
         truth += np.bincount(part[:, a.j].astype(np.int64) * len(b.frequency) + part[:, b.j], minlength=len(truth))
     seen = _spread(a, b, sizes).ravel()
     return float(np.abs(truth / max(1.0, truth.sum()) - seen / max(1.0, seen.sum())).sum() / 2)
@@ -117,9 +130,9 @@ def _spread(a: _Column, b: _Column, sizes: NDArray[np.float64]) -> NDArray[np.fl
 Pairs = Iterable[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]  # numbers, and how often
 
 
-def _rows(table: Table, a: _Column, b: _Column) -> Pairs:
-    for start in range(0, table.size, BLOCK):
-        part = table.matrix[start : start + BLOCK]
+def _rows(matrix: NDArray[np.int32], a: _Column, b: _Column) -> Pairs:
+    for start in range(0, len(matrix), BLOCK):
+        part = matrix[start : start + BLOCK]
         yield a.values[part[:, a.j]], b.values[part[:, b.j]], np.ones(len(part))
 
 
@@ -142,3 +155,7 @@ def _correlate(pairs: Pairs, a: _Column, b: _Column) -> float:
 def _mean(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
     known = ~np.isnan(values) & (weights > 0)
     return float(np.average(values[known], weights=weights[known])) if known.any() else float("nan")
+
+
+def _told(figure: float) -> float:
+    return float(f"{figure:.3g}")

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
-from shoal.core.errors import UsageError
+from shoal.core.frames import require
 from shoal.core.groups import Finding
 from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.time import Unit, micros
@@ -36,9 +36,7 @@ def rescan(
     Times must be released as they were. O((events x levels + released) log events).
     """
     for frame, name in ((original, "original"), (released, "released")):
-        missing = [c for c in (time, *quasi) if c not in frame.columns]
-        if missing:
-            raise UsageError(f"there is no column {missing[0]!r}", where=name)
+        require(frame, (time, *quasi), name)
     when = micros(original[time], unit)
     row = [str(i) for i in range(original.height)]  # without a subject every row is a person of its own
     who: list[str | None] = [*row] if subject is None else original[subject].cast(pl.String).to_list()

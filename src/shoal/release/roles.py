@@ -10,7 +10,7 @@ import polars as pl
 
 from shoal.core.errors import ShoalError
 from shoal.core.keys import KeyRing
-from shoal.core.release import Release
+from shoal.core.release import Release, cleaned
 from shoal.policy.document import Policy
 from shoal.release.collusion import Pool, Seen, collusion
 from shoal.release.table import anonymize
@@ -52,7 +52,7 @@ def view(
     keys = KeyRing.load() if keys is None else keys
     if not chosen.promises:
         viewed = FrameView(RoleView.of(policy, role), frame.schema, keys).apply(frame)
-        return RoleRelease(role, viewed.data, viewed.rows, viewed.withheld)
+        return RoleRelease(role, cleaned(viewed.data), viewed.rows, viewed.withheld)
     notes: list[str] = []
     using = method or chosen.method
     if using is not None and not isinstance(using, (str, TableMethod)):

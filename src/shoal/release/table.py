@@ -120,7 +120,7 @@ def anonymize(
         loss=loss(table, labels, boxes, k=_k(asked), rows=frame.height),
         risk_before=table_risk(frame, schema.quasi, _subjects(frame, schema.subject)),
         risk_after=table_risk(released, schema.quasi, _subjects(frame, schema.subject, groups)),
-        utility=utility(table, labels, boxes),
+        utility=utility(table, labels, boxes).told(),
         size_counts=[(int(s), int(n)) for s, n in zip(*np.unique(sizes[sizes > 0], return_counts=True), strict=True)],
         seconds=time.perf_counter() - start,
         notes=_notes(schema),

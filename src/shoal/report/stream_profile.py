@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from shoal.core.columns import require_columns
 from shoal.core.errors import InputError
 from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.time import DAYS, Unit, duration, micros, words
@@ -31,9 +32,8 @@ def profile_of(
     zone: str | int | float = 0,
 ) -> StreamProfile:
     """The profile of a frame of events."""
-    for name in (time, subject, value):
-        if name not in frame.columns:
-            raise InputError(f"there is no column {name!r}", where="measure", hint="--time, --subject and --value say")
+    hint = "--time, --subject and --value say which"
+    require_columns((time, subject, value), frame.columns, "measure", error=InputError, hint=hint)
     coded = Coder(hierarchy, KEY, value).code(frame[value])
     chains = np.where((coded.codes >= 0)[:, None], coded.chains[np.maximum(coded.codes, 0)], 0) if frame.height else (
         np.zeros((0, 1), np.int64)

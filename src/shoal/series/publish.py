@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from shoal.core.cells import interval
 from shoal.core.errors import UsageError
+from shoal.core.release import taken
 from shoal.series.pattern import Floats
 
 GROUP, PATTERN, LEVEL, RECORD = "group", "pattern", "level", "series"
@@ -56,7 +57,7 @@ class Published:
                 *envelope,
                 self.pattern.alias(PATTERN),
                 pl.Series(LEVEL, self.level),
-                *self.sensitive.get_columns(),
+                *map(taken, self.sensitive.get_columns()),
             ]
         )
 
@@ -76,7 +77,7 @@ class Published:
                 pl.Series(high, self.high[self.group].ravel()).cast(kind),
                 self.pattern.gather(record).alias(PATTERN),
                 pl.Series(LEVEL, self.level[record]),
-                *[column.gather(record) for column in self.sensitive.get_columns()],
+                *[taken(column, record) for column in self.sensitive.get_columns()],
             ]
         )
 

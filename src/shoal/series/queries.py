@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from shoal.core.cells import read
 from shoal.core.errors import InputError, UsageError
+from shoal.core.frames import require
 from shoal.measures.series import pattern_loss
 from shoal.series.pattern import Floats, Pattern
 from shoal.series.publish import LEVEL, PATTERN
@@ -72,9 +73,7 @@ class Released:
 
 def read_released(frame: pl.DataFrame, instants: Sequence[str], pattern: Pattern) -> Released:
     """A release from its wide frame, with envelopes as text or as structs."""
-    for name in (*instants, PATTERN, LEVEL):
-        if name not in frame.columns:
-            raise UsageError(f"there is no column {name!r} in the release", where="queries")
+    require(frame, (*instants, PATTERN, LEVEL), "queries")
     ends = [_ends(frame[name]) for name in instants]
     words = frame.select(LEVEL, PATTERN).unique(maintain_order=True)
     shapes = [pattern.rebuild(int(level), [word])[0] for level, word in words.iter_rows()]

@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.clock import WITNESSES
+from shoal.core.columns import require_columns
 from shoal.core.errors import InputError, UsageError
 from shoal.core.schema import Schema
 from shoal.core.time import AHEAD, EventTime
@@ -209,9 +210,8 @@ class Holding(Running):
                 where=self.method,
                 hint="every event is pushed once",
             )
-        for name in [*self.coder.names, *self.sensitive.columns]:
-            if name not in batch.frame.columns:
-                raise InputError(f"there is no column {name!r}", where=self.method, hint="the view must show it")
+        names = [*self.coder.names, *self.sensitive.columns]
+        require_columns(names, batch.frame.columns, self.method, error=InputError, hint="the view must show it")
         self._next = batch.first + len(batch)
         self._tally.counts["events"] += len(batch)
 

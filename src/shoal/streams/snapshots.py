@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.release import cleaned
 from shoal.core.sealed_state import seal, unseal
 
 VERSION = 3
@@ -60,9 +61,9 @@ def unpacked(snapshot: bytes, method: str, key: bytes) -> Content:
 
 
 def frame_bytes(frame: pl.DataFrame) -> bytes:
-    """A frame as Arrow IPC."""
+    """A frame as Arrow IPC, without texts of events that are no longer in it."""
     out = io.BytesIO()
-    frame.write_ipc(out)
+    cleaned(frame).write_ipc(out)
     return out.getvalue()
 
 

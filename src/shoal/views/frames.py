@@ -9,8 +9,10 @@ from typing import Any
 import polars as pl
 
 from shoal.core.cells import SUPPRESSED
+from shoal.core.columns import require_columns
 from shoal.core.errors import InputError, PolicyError
 from shoal.core.keys import KeyRing
+from shoal.core.release import cleaned
 from shoal.core.schema import Type
 from shoal.core.time import EventTime, micros
 from shoal.masks.base import Running, dtype_of, type_of
@@ -92,17 +94,12 @@ class FrameView:
             return Viewed(data, rows, people.cast(pl.String) if people is not None else None, 0)
         kept, data = self._windows(frame, data, people, window)
         subjects = people[kept].cast(pl.String) if people is not None else None
-        return Viewed(data[kept], rows[kept], subjects, frame.height - len(kept))
+        return Viewed(cleaned(data[kept]), rows[kept], subjects, frame.height - len(kept))
 
     def _need(self, frame: pl.Schema) -> None:
         seen = {*self.view.shown, *self.view.masks}
         lacking = [c for c in self.view.schema.columns if self._dtypes[c] is None and c in seen]
-        if lacking:
-            raise PolicyError(
-                f"the data lacks columns of the view: {', '.join(lacking)}",
-                where=f"views.{self.view.role}",
-                hint=f"it has: {', '.join(frame)}",
-            )
+        require_columns(lacking, frame, f"views.{self.view.role}", error=PolicyError)
 
     def _has(self, column: str) -> bool:
         return self._dtypes[column] is not None
