@@ -7,8 +7,7 @@ The root ``*`` says nothing and is never counted: there the event is withheld.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,20 +19,10 @@ from shoal.core.hierarchy.path import Path
 from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.suppress import Suppress
 from shoal.kernels.shared.fingerprint import path_cuts
-from shoal.streams.texts import Bytes, Near, Printer, Prints, bytes_of, number
+from shoal.streams.known_values import WIDEST, Coded, KnownValues, Levels8, gather_labels
+from shoal.streams.texts import Bytes, Near, Printer, bytes_of, number
 
-WIDEST = 13  # levels; a longer path keeps its whole and its most general steps
-UNKNOWN, BAD = -1, -2
-
-Levels8 = NDArray[np.int8]
-
-
-class Coded(NamedTuple):
-    """One column of a batch: ``chains[codes[i]]`` are event i's fingerprints; ``text(levels)`` reads them."""
-
-    codes: NDArray[np.int32]
-    chains: Prints
-    text: Callable[[Levels8], pl.Series]
+BAD = -2
 
 
 class Coder:
@@ -50,6 +39,10 @@ class Coder:
         self.column = column
         self.longest = longest
         self._printer = Printer(key, f"column {column}")
+        self._quick = hierarchy is None or isinstance(hierarchy, (Path, Suppress))
+        self._known = (
+            KnownValues(hierarchy, self._printer, column) if hierarchy is not None and not self._quick else None
+        )
         self._width = 1
         self._near: Near | None = None
         self._reverse = False
@@ -74,17 +67,20 @@ class Coder:
             few = Bytes(raw.data, raw.starts[first], raw.lengths[first])
             coded = self._path(self.hierarchy, codes, few, texts.gather(first))
         else:
-            coded = self._any(codes, values.gather(first))
+            assert self._known is not None
+            coded = self._known.code(codes, prints[first], values.gather(first))
         return coded
 
     def one(self, value: Any) -> tuple[list[int], list[str]]:
         """Chain and labels of a single value; both empty if it is unusable. The same as :meth:`code`, for one."""
-        quick = self.hierarchy is None or isinstance(self.hierarchy, (Path, Suppress))
-        if not quick or not isinstance(value, str):
+        if not self._quick and isinstance(value, str) and 0 < len(value.encode()) <= self.longest:
+            assert self._known is not None
+            return self._known.one(self._printer.one(value), value)
+        if not self._quick or not isinstance(value, str):
             coded = self.code(pl.Series([value], strict=False))
             if coded.codes[0] < 0:
                 return [], []
-            chain = [p for p in coded.chains[0].tolist() if p]
+            chain = [p for p in coded.chains[coded.codes[0]].tolist() if p]
             return chain, [coded.text(np.array([at], np.int8))[0] for at in range(len(chain))]
         raw = value.encode()
         if not 0 < len(raw) <= self.longest:
@@ -116,64 +112,14 @@ class Coder:
             return frame.select(pl.col("v").bin.slice(start, pl.col("n")).cast(pl.String))["v"]
 
         def text(levels: Levels8) -> pl.Series:
-            return _gather(codes, levels, self._width, lambda at: cut(texts.gather(at // cuts.shape[1]), flat[at]))
+            return gather_labels(
+                codes, levels, self._width, lambda at: cut(texts.gather(at // cuts.shape[1]), flat[at])
+            )
 
         return Coded(codes, chains, text)
-
-    def _any(self, codes: NDArray[np.int32], values: pl.Series) -> Coded:
-        labels, known = self._labels(values)
-        depth = len(labels)
-        column = pl.concat(labels) if labels else pl.Series([], dtype=pl.String)
-        prints = self._printer.column(column).reshape(depth, len(values)).T
-        prints = np.where(known[:, None], prints, 0)
-        # a step that changes nothing is no step
-        keep = np.ones(prints.shape, np.bool_)
-        keep[:, 1:] = prints[:, 1:] != prints[:, :-1]
-        keep &= prints != 0
-        order = np.argsort(~keep, axis=1, kind="stable")
-        chains = np.ascontiguousarray(
-            np.where(np.take_along_axis(keep, order, 1), np.take_along_axis(prints, order, 1), 0)
-        )
-        codes = np.where((codes >= 0) & ~known[codes], UNKNOWN, codes).astype(np.int32)
-
-        def text(levels: Levels8) -> pl.Series:
-            def read(at: NDArray[np.int64]) -> pl.Series:
-                row, level = at // depth, at % depth
-                return column.gather(order[row, level] * len(values) + row)
-
-            return _gather(codes, levels, depth, read)
-
-        return Coded(codes, chains, text)
-
-    def _labels(self, values: pl.Series) -> tuple[list[pl.Series], NDArray[np.bool_]]:
-        """The label of every distinct value at every level below the root."""
-        assert self.hierarchy is not None
-        levels, code = self.hierarchy.compile_levels(values, where=self.column)
-        known = code >= 0
-        at = np.where(known, code, 0)
-        if not levels.size:
-            return [pl.Series([""] * len(values), dtype=pl.String)], known
-        below = range(min(max(levels.depth - 1, 1), WIDEST))
-        return [levels.labels(level).gather(levels.codes[at, level]) for level in below], known
 
 
 def _plain(texts: pl.Series, levels: Levels8) -> pl.Series:
     if (levels >= 0).all():
         return texts
     return pl.select(pl.when(pl.Series(levels >= 0)).then(texts)).to_series()
-
-
-def _gather(
-    codes: NDArray[np.int32], levels: Levels8, width: int, read: Callable[[NDArray[np.int64]], pl.Series]
-) -> pl.Series:
-    """Labels of (code, level) per event; each label that occurs is made once. Null where the level is -1."""
-    keys = np.where(levels >= 0, codes.astype(np.int64) * width + levels, -1)
-    if not len(keys) or keys.max() < 0:
-        return pl.Series([None] * len(keys), dtype=pl.String)
-    place = np.full(keys.max() + 2, -1, np.int64)  # the last entry serves key -1
-    place[keys] = 0
-    place[-1] = -1
-    used = np.flatnonzero(place == 0)
-    place[used] = np.arange(len(used))
-    at = place[keys]
-    return read(used).gather(pl.Series(np.where(at < 0, 0, at)).set(pl.Series(at < 0), None))

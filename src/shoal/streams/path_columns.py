@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import UsageError
-from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.hierarchy.base import Hierarchy, Labeller
 from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Column
@@ -37,9 +37,13 @@ class Paths:
         self.depth = 0
         self.epoch = 0  # how often the labels were forgotten: rows of an earlier epoch mean nothing now
         self._dtype: pl.DataType | None = {"date": pl.Date(), "datetime": pl.Datetime("us")}.get(column.type or "")
+        self._label = self._labeller()
         self._printer = Printer(key, f"path {name}")
         self._row: dict[str | None, int] = {}
         self._flat: pl.Series | None = None  # all labels, level after level
+
+    def _labeller(self) -> Labeller | None:
+        return self.hierarchy.labeller(where=f"column {self.name!r}")
 
     def learn(self, values: pl.Series) -> None:
         """How deep the hierarchy is, from the first values that come."""
@@ -74,10 +78,13 @@ class Paths:
 
     def text(self, at: NDArray[np.int32], level: NDArray[np.int8]) -> pl.Expr:
         """The label of each value at its level; ``at`` as :meth:`code` said in this epoch."""
+        if self._flat is None and len(self._row) > 4 * len(at):  # a few cells are read one by one
+            pairs = zip(level.tolist(), at.tolist(), strict=True)
+            return pl.lit(pl.Series([self.labels[v][row] for v, row in pairs], dtype=pl.String))
         if self._flat is None:
             self._flat = pl.Series([text for labels in self.labels for text in labels], dtype=pl.String)
         return pl.lit(self._flat).gather(
-            pl.Series(level.astype(np.uint32) * np.uint32(len(self.nodes)) + at.view(np.uint32))
+            pl.Series(level.astype(np.uint32) * np.uint32(len(self._row)) + at.view(np.uint32))
         )
 
     def _empty(self) -> None:
@@ -97,13 +104,22 @@ class Paths:
             few = self._typed(values.filter(first).unique(maintain_order=True))
             read = texts.filter(first).unique(maintain_order=True)
         labels, wrong = self._labels(few, read)
-        self._row |= {value: len(self.nodes) + at for at, value in enumerate(read.to_list())}
-        self.nodes = np.vstack([self.nodes, self._prints(labels)])
-        self.costs = np.vstack([self.costs, self._costs(labels)])
-        self._wrong = np.concatenate([self._wrong, wrong])
+        known = len(self._row)
+        self._row |= {value: known + place for place, value in enumerate(read.to_list())}
+        self._reserve(len(self._row))
+        here = slice(known, len(self._row))
+        self.nodes[here], self.costs[here], self._wrong[here] = self._prints(labels), self._costs(labels), wrong
         self._flat = None
         for level in range(self.depth):
             self.labels[level].extend(labels[level])
+
+    def _reserve(self, rows: int) -> None:
+        """Room for so many values; at least doubled, so that a value costs its levels and no more."""
+        if rows > len(self.nodes):
+            more = max(rows, 2 * len(self.nodes), 64) - len(self.nodes)
+            self.nodes = np.pad(self.nodes, ((0, more), (0, 0)))
+            self.costs = np.pad(self.costs, ((0, more), (0, 0)))
+            self._wrong = np.pad(self._wrong, (0, more))
 
     def _typed(self, values: pl.Series) -> pl.Series:
         if self._dtype is not None:
@@ -114,6 +130,8 @@ class Paths:
 
     def _labels(self, values: pl.Series, read: pl.Series) -> tuple[Labels, Reasons]:
         """Labels of distinct values at every level, the root last; null below the root for a missing value."""
+        if self._label is not None:
+            return self._labelled(self._label, values.cast(pl.String).to_list(), read.to_list())
         null = read.is_null().to_numpy()
         wrong = np.where(values.is_null().to_numpy() & ~null, np.uint8(Reason.BAD), np.uint8(0))
         inside, known = self._known(values)
@@ -127,6 +145,21 @@ class Paths:
             texts = levels.labels(level).gather(levels.codes[place[place >= 0], level]).to_list()
             for at, text in zip(good.tolist(), texts, strict=True):
                 out[level][at] = text
+        return out, wrong
+
+    def _labelled(
+        self, label: Labeller, texts: Sequence[str | None], read: Sequence[str | None]
+    ) -> tuple[Labels, Reasons]:
+        """The same by one value at a time, without compiling anything."""
+        out = self._roots(len(texts))
+        wrong = np.zeros(len(texts), np.uint8)
+        for at, text in enumerate(texts):
+            found = None if text is None else label(text)
+            if found is None:
+                wrong[at] = Reason.UNKNOWN if text is not None else Reason.BAD if read[at] is not None else 0
+                continue
+            for level, step in enumerate(found[: self.depth - 1]):
+                out[level][at] = step
         return out, wrong
 
     def _roots(self, count: int) -> Labels:
@@ -174,6 +207,9 @@ class SnapPaths(Paths):
 
     reads_text = False
 
+    def _labeller(self) -> None:
+        return None
+
     def _typed(self, values: pl.Series) -> pl.Series:
         return values.cast(pl.Float64, strict=False) if not values.dtype.is_numeric() else values
 
@@ -195,35 +231,14 @@ class TreePaths(Paths):
     def __init__(self, name: str, column: Column, hierarchy: Tree, key: bytes, *, leafless: bool) -> None:
         super().__init__(name, column, hierarchy, key)
         where = f"column {name!r}"
-        self._tree = hierarchy.paths(pl.Series([], dtype=pl.String), where=where)
+        tree = hierarchy.paths(pl.Series([], dtype=pl.String), where=where)
         # says at the start, not in the middle of a stream, that the levels of a tree do not nest
-        hierarchy.compile(pl.Series(list(self._tree), dtype=pl.String), where=where)
-        self._known_depth = _bounded(len(next(iter(self._tree.values()))), name)
-        self._leaves = _leaf_shares(list(self._tree.values()), leafless=leafless)
+        hierarchy.compile(pl.Series(list(tree), dtype=pl.String), where=where)
+        self._known_depth = _bounded(len(next(iter(tree.values()))), name)
+        self._leaves = _leaf_shares(list(tree.values()), leafless=leafless)
 
     def _depth(self, values: pl.Series) -> int:
         return self._known_depth
-
-    def _labels(self, values: pl.Series, read: pl.Series) -> tuple[Labels, Reasons]:
-        """See :class:`Paths`."""
-        assert isinstance(self.hierarchy, Tree)
-        texts = values.cast(pl.String).to_list()
-        tree = self._tree
-        if self.hierarchy.default is not None:
-            tree = self.hierarchy.paths(pl.Series(texts, dtype=pl.String))
-        paths = [None if text is None else tree.get(text) for text in texts]
-        out = self._roots(len(read))
-        for level in range(self.depth - 1):
-            out[level] = [None if path is None else path[level] for path in paths]
-        wrong = [
-            Reason.UNKNOWN
-            if path is None and text is not None
-            else Reason.BAD
-            if text is None and was is not None
-            else 0
-            for path, text, was in zip(paths, texts, read.to_list(), strict=True)
-        ]
-        return out, np.array(wrong, np.uint8)
 
     def _cost(self, level: int, labels: Labels) -> list[float]:
         shares = self._leaves[level]

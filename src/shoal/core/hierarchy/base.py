@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import msgspec
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from shoal.core.levels import Codes, Levels
+
+
+Labeller = Callable[[str], "list[str] | None"]
 
 
 class Hierarchy(Spec, frozen=True):
@@ -94,6 +98,19 @@ class Hierarchy(Spec, frozen=True):
     def compile_levels(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
         """As :meth:`compile`, for z-anonymity, which counts every level for itself: levels need not nest."""
         return self.compile(values, where=where)
+
+    def labeller(self, *, where: str = "hierarchy") -> Labeller | None:
+        """A function from a text to its labels at every level below the root, nothing for a value it does not know.
+
+        For values that come one by one: their labels must not depend on other values, and what its files say is read
+        now and never again. Nothing if values must be compiled together; the labels are those of
+        :meth:`compile_levels`.
+
+        >>> from shoal.core.hierarchy.prefix import Prefix
+        >>> Prefix(3).labeller()("101")
+        ['101', '10*', '1**']
+        """
+        return None
 
     def preview(self, values: pl.Series, *, where: str = "hierarchy") -> pl.DataFrame:
         """The label of each value at each level: how it reads when published.

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import UsageError
-from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.hierarchy.base import Hierarchy, Labeller
 from shoal.core.levels import Codes, Levels, code_of, nest
 
 METRES_PER_DEGREE = 111_320.0
+_NUMBER = r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*"
+_POSITION = re.compile(f"{_NUMBER},{_NUMBER}", re.ASCII)
 
 
 class Grid(Hierarchy, frozen=True, tag="grid"):
@@ -62,6 +67,31 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
         """See :class:`Hierarchy`."""
         return self._compile(values, where, need_nesting=False)
 
+    def labeller(self, *, where: str = "hierarchy") -> Labeller:
+        """See :class:`Hierarchy`."""
+        bands = [self.sizes[-1] if self.nests else size for size in self.sizes]
+        units = [self.sizes[0] if self.nests else size for size in self.sizes]
+
+        def labels(text: str) -> list[str] | None:
+            match = _POSITION.fullmatch(text)
+            if match is None:
+                return None
+            latitude, longitude = float(match[1]), float(match[2])
+            if not (abs(latitude) <= 90 and abs(longitude) <= 180):
+                return None
+            out = [text]
+            for size, band, unit in zip(self.sizes, bands, units, strict=True):
+                north = math.floor(latitude * METRES_PER_DEGREE / unit)
+                middle = (north // round(band / unit) + 0.5) * band / METRES_PER_DEGREE
+                stretch = METRES_PER_DEGREE * max(float(np.cos(np.radians(middle))), 1e-6)
+                east = math.floor(longitude * stretch / unit)
+                south = float(north // round(size / unit)) * size / METRES_PER_DEGREE
+                west = float(east // round(size / unit)) * size / stretch
+                out.append(f"{south:.5f},{west:.5f} +{size:g}m")
+            return out
+
+        return labels
+
     def _cells(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64], size: float) -> pl.Series:
         # one width per band of the coarsest size that nests, or columns of small cells would cross large ones
         band = self.sizes[-1] if self.nests else size
@@ -73,6 +103,7 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
         east = np.floor(longitude * stretch / unit)
         south = np.floor_divide(north, round(size / unit)) * size / METRES_PER_DEGREE
         west = np.floor_divide(east, round(size / unit)) * size / stretch
+        south, west = south + 0.0, west + 0.0  # minus zero would name the cell at zero twice
         name = f"{size:g}"
         texts = [
             None if np.isnan(a) else f"{a:.5f},{b:.5f} +{name}m"

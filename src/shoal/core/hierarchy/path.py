@@ -6,7 +6,7 @@ import polars as pl
 
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import UsageError
-from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.hierarchy.base import Hierarchy, Labeller
 from shoal.core.levels import Codes, Levels, code_of, nest
 
 
@@ -51,3 +51,15 @@ class Path(Hierarchy, frozen=True, tag="path"):
         columns = [distinct[c] for c in distinct.columns]
         levels = nest(columns[0], columns, where=where)
         return levels, code_of(levels, kept[0])
+
+    def labeller(self, *, where: str = "hierarchy") -> Labeller | None:
+        """See :class:`Hierarchy`."""
+        if not self.depth:
+            return None
+
+        def labels(text: str) -> list[str]:
+            steps = text.split(self.separator)
+            cuts = range(self.depth, 0, -1)
+            return [self.separator.join(steps[-n:] if self.reverse else steps[:n]) for n in cuts]
+
+        return labels

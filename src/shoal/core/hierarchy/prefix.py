@@ -6,7 +6,7 @@ import polars as pl
 
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import UsageError
-from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.hierarchy.base import Hierarchy, Labeller
 from shoal.core.levels import Codes, Levels, code_of, nest
 
 
@@ -40,6 +40,19 @@ class Prefix(Hierarchy, frozen=True, tag="prefix"):
         columns = [distinct[c] for c in distinct.columns]
         levels = nest(columns[0], columns, where=where)
         return levels, code_of(levels, kept[0])
+
+    def labeller(self, *, where: str = "hierarchy") -> Labeller:
+        """See :class:`Hierarchy`."""
+
+        def words(text: str) -> list[str]:
+            steps = text.split(" ")
+            return [" ".join(steps[:count]) for count in range(self.length, 0, -1)]
+
+        def characters(text: str) -> list[str]:
+            cuts = [text[:count].ljust(self.length, "*") for count in range(self.length, 0, -1)]
+            return [text if len(text) <= self.length - at else cut for at, cut in enumerate(cuts)]
+
+        return words if self.words else characters
 
     def _keep(self, text: pl.Series, count: int) -> pl.Series:
         if self.words:

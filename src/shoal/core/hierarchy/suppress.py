@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from shoal.core.cells import SUPPRESSED
-from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.hierarchy.base import Hierarchy, Labeller
 from shoal.core.levels import Codes, Levels, code_of, nest
 
 
@@ -22,3 +22,7 @@ class Suppress(Hierarchy, frozen=True, tag="suppress"):
         root = pl.Series([SUPPRESSED] * len(values), dtype=pl.String)
         levels = nest(values, [values.cast(pl.String), root], where=where)
         return levels, code_of(levels, values)
+
+    def labeller(self, *, where: str = "hierarchy") -> Labeller:
+        """See :class:`Hierarchy`."""
+        return lambda text: [text]

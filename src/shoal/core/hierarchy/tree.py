@@ -13,7 +13,7 @@ import polars as pl
 
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import InputError, UsageError
-from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.hierarchy.base import Hierarchy, Labeller
 from shoal.core.levels import Codes, Levels, code_of, nest
 from shoal.core.originals import register
 
@@ -70,7 +70,7 @@ class Tree(Hierarchy, frozen=True, tag="tree"):
         """See :class:`Hierarchy`. Costs O(leaves x levels)."""
         paths = self.paths(values, where=where)
         depth = len(next(iter(paths.values()))) if paths else 2
-        text = _text(values)
+        text = leaf_texts(values)
         present = [v for v in text.to_list() if v is None or v in paths]
         kept = values.filter(text.is_in(list(paths)) | text.is_null())
         labels = [
@@ -83,14 +83,30 @@ class Tree(Hierarchy, frozen=True, tag="tree"):
 
     def paths(self, values: pl.Series | None = None, *, where: str = "hierarchy") -> Paths:
         """The path of every leaf; unknown ``values`` are put under ``default``."""
-        known = [v for v in _text(values).to_list() if v is not None] if values is not None else []
+        known = [v for v in leaf_texts(values).to_list() if v is not None] if values is not None else []
         if self.children is not None:
             assert values is not None
-            ordered = _text(values.drop_nulls().sort()).to_list()
+            ordered = leaf_texts(values.drop_nulls().sort()).to_list()
             return _grown(ordered, self.children)
         paths = _read(Path(self.file), self.separator) if self.file else _flatten(self.nodes or {}, where)
         check(paths, where)
         return self._with_default(paths, known, where)
+
+    def labeller(self, *, where: str = "hierarchy") -> Labeller | None:
+        """See :class:`Hierarchy`. Takes texts as :func:`leaf_texts` writes them."""
+        if self.children is not None:
+            return None
+        paths = self.paths(where=where)
+        depth = len(next(iter(paths.values())))
+        below = [path[:-1] for path in self._with_default(dict(paths), ["\0"], where).values()][len(paths) :]
+
+        def labels(text: str) -> list[str] | None:
+            path = paths.get(text)
+            if path is not None:
+                return path[: depth - 1]
+            return [text if label == "\0" else label for label in below[0]] if below else None
+
+        return labels
 
     def doubts(self) -> list[str]:
         """See :class:`Hierarchy`: labels that read as an interval and do not contain their leaf.
@@ -224,7 +240,7 @@ def _inside(leaf: str, label: str) -> bool:
     return float(span[1]) <= value and (value < float(span[2]) if span[3] in (")", "[") else value <= float(span[2]))
 
 
-def _text(values: pl.Series) -> pl.Series:
+def leaf_texts(values: pl.Series) -> pl.Series:
     """Values as a tree's file writes them: a whole number has no decimals, whatever its column's type."""
     if not values.dtype.is_float():
         return values.cast(pl.String)
