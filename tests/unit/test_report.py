@@ -21,6 +21,7 @@ from shoal.datasets.hospital import hospital
 from shoal.measures.loss import Loss
 from shoal.measures.risk import Risk
 from shoal.measures.utility import Utility
+from shoal.release import table as shoal_table
 from shoal.report.chart import Axis, Bars, Lines, Series
 from shoal.report.limits import limits
 from shoal.report.model import Report
@@ -330,3 +331,47 @@ def test_the_picture_of_the_front_page_is_drawn_from_a_report(report: Report) ->
         "withheld",
     }
     assert "verified" in svg
+
+
+def test_every_published_column_is_listed_and_marked_where_it_singles_out(data):
+    frame = data.with_columns(code=pl.int_range(pl.len()) + 10**6, same=pl.lit("x"), word=pl.col("name"))
+    made = shoal.anonymize(frame, quasi=["age", "word"], sensitive=["diag"], plain=["code", "same"], k=5)
+    columns = {c.name: c for c in made.report.columns}
+    assert list(columns) == list(made.data.columns)
+    assert {n: (c.role, c.hierarchy, c.singles_out) for n, c in columns.items()} == {
+        "age": ("quasi", "range", False),
+        "word": ("quasi", "suppress", False),
+        "diag": ("sensitive", None, False),
+        "code": ("plain", None, True),
+        "same": ("plain", None, False),
+    }
+    assert (columns["code"].distinct, columns["code"].alone) == (frame.height, frame.height)
+    for name, column in columns.items():
+        sizes = list(made.data[name].value_counts()["count"])
+        assert (column.distinct, column.alone) == (len(sizes), sizes.count(1))
+        assert column.loss == made.report.loss.columns.get(name)
+    text, page_ = made.report.text(), made.report.html()
+    assert "✗ code" in text
+    assert "finds them" in text
+    assert "What is published" in page_
+    assert page_.count("singles people out") == 1
+
+
+def test_a_column_that_lost_nearly_everything_says_why(data):
+    frame = data.select(date=pl.int_range(pl.len()).cast(pl.String) + "-01-01")
+    made = shoal.anonymize(frame, quasi=["date"], k=5)
+    column = made.report.columns[0]
+    assert column.loss > 0.95
+    assert "all or nothing" in column.hint
+    assert "all or nothing" in made.report.text()
+    assert "declare its type" in made.report.html()
+
+
+def test_the_report_of_a_view_names_its_masks(tmp_path, data):
+    data.write_csv(tmp_path / "x.csv")
+    (tmp_path / "p.yaml").write_text(
+        "columns: {age: quasi, gluc: plain}\n"
+        "views: {r: {show: [age, gluc], masks: {gluc: {use: bucket, width: 5}}, promises: [{use: k-anonymity, k: 3}]}}"
+    )
+    found = shoal_table.anonymize_view(str(tmp_path / "x.csv"), str(tmp_path / "p.yaml")).report.columns
+    assert {c.name: c.mask for c in found} == {"age": None, "gluc": "bucket"}

@@ -35,6 +35,8 @@ from shoal.promises.l_diversity import LDiversity
 from shoal.promises.rescan import rescan
 from shoal.promises.t_closeness import TCloseness
 from shoal.promises.z_anonymity import ZAnonymity
+from shoal.report.columns import masked as with_masks
+from shoal.report.columns import published
 from shoal.report.measured import Measured, measured, table_risk
 from shoal.report.model import Report
 from shoal.tables import TABLE_METHODS, TableMethod
@@ -126,6 +128,7 @@ def anonymize(
         notes=_notes(schema),
         version=__version__,
     )
+    report = msgspec.structs.replace(report, columns=published(frame, released, schema, report.loss))
     model = Model(schema, table, labels, boxes, asked, _subjects(frame, schema.subject))
     kept = np.flatnonzero(groups >= 0)
     untouched = [c for c in released.columns if c not in schema.quasi]
@@ -343,7 +346,9 @@ def anonymize_view(
         title=loaded.dataset,
         progress=progress,
     )
-    return dataclasses.replace(release, data=masked.finish(release.data))
+    masks = {name: ", ".join(m.use for m in many) for name, many in chosen.masks.items()}
+    report = msgspec.structs.replace(release.report, columns=with_masks(release.report.columns, masks))
+    return dataclasses.replace(release, data=masked.finish(release.data), report=report)
 
 
 def verify_view(

@@ -39,6 +39,7 @@ def sections(report: Report) -> list[Section]:
     found = [
         Section("", [figures(report)]),
         promises(report),
+        columns(report),
         costs(report),
         utility(report),
         made(report),
@@ -89,6 +90,22 @@ def promises(report: Report) -> Section:
     marks = ["good" if f.kept else "bad" for f in report.findings]
     about = "The verifier read the released rows with code of its own; it knows no method."
     return Section("Promises", [Grid(head, rows, marks=marks)], about=about)
+
+
+def columns(report: Report) -> Section:
+    """Every published column: role, how it was made, what it still tells, what it lost; red where it singles out."""
+    rows, marks = [], []
+    for column in report.columns:
+        lost = "–" if column.loss is None else f"{column.loss:.1%}"
+        told = "singles people out: whoever knows a value finds its row" if column.singles_out else column.hint
+        made = (column.mask or "–", column.hierarchy or "–")
+        rows.append((column.name, column.role, *made, f"{column.distinct:,}", f"{column.alone:,}", lost, told))
+        marks.append("bad" if column.singles_out else "")
+    head = ["Column", "Role", "Mask", "Hierarchy", "Different values", "Rows alone with theirs", "Lost", ""]
+    about = (
+        "A value that one row alone has finds that row for whoever knows it; no group hides a column shown in clear."
+    )
+    return Section("What is published", [Grid(head, rows, marks=marks)] if rows else [], about=about)
 
 
 def costs(report: Report) -> Section:

@@ -12,6 +12,7 @@ from shoal.core.groups import Finding
 from shoal.measures.loss import Loss
 from shoal.measures.risk import Risk
 from shoal.measures.utility import Utility
+from shoal.report.columns import Published
 
 
 def ending(file: str | Path | None) -> str:
@@ -27,7 +28,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a person wants to know about a release, and nothing about any one person.
 
     ``size_counts`` are pairs (group size, number of groups of that size), so that a picture can be drawn of any
-    number of groups.
+    number of groups. ``columns`` are the published ones, each with what it still tells.
     """
 
     title: str
@@ -46,6 +47,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     size_counts: list[tuple[int, int]]
     seconds: float
     notes: list[str] = []
+    columns: list[Published] = []
     version: str = ""
 
     def json(self) -> str:

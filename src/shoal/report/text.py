@@ -10,6 +10,7 @@ from shoal.report.limits import limits
 from shoal.report.pictures import group_sizes
 
 if TYPE_CHECKING:
+    from shoal.report.columns import Published
     from shoal.report.model import Report
 
 BAR = 24
@@ -20,7 +21,15 @@ STEPS = "▁▂▃▄▅▆▇█"
 
 def render(report: Report) -> str:
     """Plain text, readable without colour."""
-    parts = [_promises(report), _loss(report), _groups(report), _risk(report), _analysts(report), _rest(report)]
+    parts = [
+        _promises(report),
+        _columns(report),
+        _loss(report),
+        _groups(report),
+        _risk(report),
+        _analysts(report),
+        _rest(report),
+    ]
     body = [_head(report), *["\n".join(part) for part in parts if part]]
     return "\n\n".join(body)
 
@@ -33,6 +42,35 @@ def _head(report: Report) -> str:
 def _promises(report: Report) -> list[str]:
     state = "VERIFIED" if report.verified else "BROKEN"
     return [f"Promises: {state}", *[f"  {'✓' if f.kept else '✗'} {clean(f)}" for f in report.findings]]
+
+
+def _columns(report: Report) -> list[str]:
+    """Every published column; ``✗`` where whoever knows a value finds somebody by it."""
+    if not report.columns:
+        return []
+    shown = report.columns[:MOST]
+    rows = [("Published", "role", "made by", "values", "alone", "lost"), *[_column(c) for c in shown]]
+    widths = [max(len(row[at]) for row in rows) for at in range(6)]
+    lines = [
+        "  ".join(c.ljust(w) if at < 3 else c.rjust(w) for at, (c, w) in enumerate(zip(row, widths, strict=True)))
+        for row in rows
+    ]
+    told = [f"  {_name(c.name)}: {_about(c)}" for c in shown if _about(c)]
+    more = [f"  … and {len(report.columns) - MOST} more columns"] if len(report.columns) > MOST else []
+    return [*(line.rstrip() for line in lines), *more, *told]
+
+
+def _column(column: Published) -> tuple[str, ...]:
+    lost = "" if column.loss is None else f"{column.loss:.1%}"
+    made = column.mask or column.hierarchy or "–"
+    mark = "✗" if column.singles_out else " "
+    return f"{mark} {_name(column.name)}", column.role, clean(made), f"{column.distinct:,}", f"{column.alone:,}", lost
+
+
+def _about(column: Published) -> str:
+    if column.singles_out:
+        return f"shown in clear, and {column.alone:,} rows have a value of their own: whoever knows it finds them"
+    return column.hint
 
 
 def _loss(report: Report) -> list[str]:

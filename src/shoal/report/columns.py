@@ -1,0 +1,67 @@
+"""Every published column: what it is, how it was generalized or masked, what it still tells, and what it lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import polars as pl
+
+from shoal.core.schema import Schema
+from shoal.core.table import hierarchy_for
+from shoal.measures.loss import Loss
+
+NEARLY_ALL = 0.95  # of the detail of a column: beyond, a person should hear why
+IN_CLEAR = ("plain", "time", "subject", "identifier")
+
+
+class Published(msgspec.Struct, frozen=True):
+    """One published column. ``alone`` counts rows whose value no other row has; ``loss`` is of quasi columns only."""
+
+    name: str
+    role: str
+    hierarchy: str | None
+    distinct: int
+    alone: int
+    loss: float | None
+    mask: str | None = None
+    hint: str = ""
+
+    @property
+    def singles_out(self) -> bool:
+        """Whether whoever knows a value of this column, which no group hides, finds somebody by it."""
+        return self.role in IN_CLEAR and self.alone > 0
+
+
+def published(original: pl.DataFrame, released: pl.DataFrame, schema: Schema, lost: Loss) -> list[Published]:
+    """The columns of a release, in its order."""
+    out = []
+    for name in released.columns:
+        column = schema[name]
+        sizes = released.group_by(name).len()["len"]
+        uses = hierarchy_for(original[name], column).use if column.role == "quasi" else None
+        share = lost.columns.get(name)
+        hint = why_lost(original[name].dtype, uses or "", share)
+        out.append(Published(name, column.role, uses, len(sizes), int((sizes == 1).sum()), share, None, hint))
+    return out
+
+
+def masked(columns: list[Published], masks: Mapping[str, str]) -> list[Published]:
+    """The same columns, with the names of their masks."""
+    return [msgspec.structs.replace(c, mask=masks[c.name]) if c.name in masks else c for c in columns]
+
+
+def why_lost(dtype: pl.DataType, hierarchy: str, share: float | None) -> str:
+    """Why a column lost nearly everything, and what would help; nothing if it did not.
+
+    >>> why_lost(pl.String(), "suppress", 1.0)
+    '`suppress` knows all or nothing: ... If its texts are dates or numbers, declare its type.'
+    >>> why_lost(pl.Int64(), "range", 0.2)
+    ''
+    """
+    if share is None or share < NEARLY_ALL:
+        return ""
+    if hierarchy == "suppress":
+        words = "`suppress` knows all or nothing: a tree, a prefix or a path would keep a part."
+        return f"{words} If its texts are dates or numbers, declare its type." if dtype == pl.String else words
+    return "Too many quasi columns, or too much promised, for so few rows: leave one out, or ask for less."
