@@ -289,6 +289,24 @@ def test_noise_beside_a_re_scan_by_algorithm_5(seed: int, count: bool, z: int, m
     assert first.fakes + [(e + 150, w, v) for e, w, v in rest.fakes] == fakes
 
 
+@given(st.integers(5, 12), st.integers(2, 8), st.integers(0, 100))
+@settings(max_examples=10)
+def test_noise_looks_back_over_the_whole_window(others: int, most: int, seed: int) -> None:
+    """People of the category are found however many events of others came since; too few are never named."""
+    rng = np.random.default_rng(seed)
+    order = [f"p{i}" for i in rng.permutation(others)]
+    rest = 6000
+    times = np.arange(others + rest + 1) / 10
+    people = [*order, *[f"q{i}" for i in rng.integers(0, 50, rest)], "me"]
+    values = [*[f"a.{who}" for who in order], *[f"b.{i}" for i in rng.integers(0, 300, rest)], "a.new"]
+    stream = z_anonymity(most + 1, "1h", "path", key=KEY, noise={"most": most}, allow_noise=True)
+    out = stream.push_many(times, people, values)
+    mine = [(event, who, value) for event, who, value in out.fakes if event == others + rest]
+    expected = [(others + rest, who, "a.new") for who in reversed(order)][:most] if others >= most else []
+    assert mine == expected
+    assert out.values[-1] == ("a.new" if expected else "a" if others + 1 > most else None)
+
+
 def test_counted_noise_invents_less() -> None:
     times, people, values = crowd(4000, 9, users=150, leaves=80)
     fakes = {}

@@ -43,7 +43,7 @@ from shoal.kernels.shared.clock import WAIT
 ) = range(19)
 WORDS = 20
 NEED_RING, NEED_PAIRS, NEED_NODES, NEED_HEAP, NEED_FAKES, NEED_LOG = 1, 2, 3, 4, 5, 6
-STEPS = 4096  # how far back one late or noisy event may look: a bound on its cost, the same on every machine
+STEPS = 4096  # how far back one late event may look: a bound on its cost, the same on every machine
 
 _SPREAD = np.int64(-7046029254386353131)  # the golden ratio's odd 64-bit neighbour
 _FAKE = np.int64(16)

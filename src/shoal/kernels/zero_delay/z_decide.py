@@ -6,6 +6,7 @@ from shoal.kernels.compile import bare, kernel
 from shoal.kernels.shared.address import floats_at, words_at
 from shoal.kernels.shared.clock import BAD, BEHIND, FUTURE, LIMIT, NOW, ON_TIME, tell
 from shoal.kernels.zero_delay.sliding import (
+    _COUNT,
     _SPREAD,
     CEILING,
     COUNTED,
@@ -27,7 +28,6 @@ from shoal.kernels.zero_delay.sliding import (
     PERIOD,
     ROWS,
     SALT,
-    STEPS,
     STICKY,
     STRIDE,
     TAIL,
@@ -153,14 +153,21 @@ def decide_one(
 
 
 @bare
-def fakes_for(ring, pairs, meta, subject, leaf, category, need, out, first):
-    """Most recent people of the same category who did not show the attribute (seed 000, Algorithm 5). How many."""
+def fakes_for(ring, pairs, nodes, meta, subject, leaf, category, need, out, first):
+    """Most recent people of the same category who did not show the attribute (seed 000, Algorithm 5). How many.
+
+    Whoever showed the attribute is of its category, so that two counts say whether there can be enough. Only then it
+    looks, as far back as the window goes. O(1) if there are too few, else O(events since the last of them).
+    """
+    real = nodes[find(nodes, leaf) + ONE]
+    real = (real & _COUNT) - (real >> 32)
+    if (nodes[find(nodes, category) + ONE] & _COUNT) - real < need:
+        return 0
     stride = U(meta[STRIDE])
     mask = U(ring.size) // stride - ONE
     found = 0
     at = meta[TAIL] - 1
-    last = max(meta[HEAD], meta[TAIL] - STEPS)
-    while at >= last and found < need:
+    while at >= meta[HEAD] and found < need:
         row = (U(at) & mask) * stride
         at -= 1
         other = ring[row + ONE]
@@ -183,7 +190,7 @@ def fakes_for(ring, pairs, meta, subject, leaf, category, need, out, first):
 def invent(time, subject, chains, base, missing, people, ring, pairs, nodes, meta, i, events, subjects, used):
     """Find the fakes that lift an event of ``people`` to z; book them. Whether there were enough."""
     leaf, category = chains[base], chains[base + ONE]
-    if category == 0 or fakes_for(ring, pairs, meta, subject, leaf, category, missing, subjects, used) < missing:
+    if category == 0 or fakes_for(ring, pairs, nodes, meta, subject, leaf, category, missing, subjects, used) < missing:
         return False
     real = people - (nodes[find(nodes, leaf) + ONE] >> 32)
     meta[LEAST] = min(meta[LEAST], real)
