@@ -83,6 +83,8 @@ def _together(
     else:
         for pool in found:
             answer(str(pool))
+    for note in role_views.notes(frame, policy, keys=ring):
+        say(f"warning: {note}")
     say(f"{len(policy.views) - len(failed)} of {len(policy.views)} views made from {frame.height:,} rows")
     for role, reason in failed.items():
         say(f"warning: the view {role!r} could not be made from this sample: {reason}")

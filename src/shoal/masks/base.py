@@ -87,6 +87,7 @@ class Mask(Spec, frozen=True):
 class Running:
     """A mask at work on one column: one value at a time, a column at once, or as an expression; all agree."""
 
+    needs_by = False  # without the columns it reads, its answer is empty
     pure = False  # a function of the value alone, without keys or memory: its answers may be kept
 
     def __init__(self, kind: Type | None, *, by: Sequence[str] = (), nulls: bool = False) -> None:
@@ -118,6 +119,16 @@ class Running:
         import polars as pl
 
         return pl.map_batches([column, *by], lambda s: self.many(*s), return_dtype=dtype_of(self.type))
+
+    def notes(self, values: pl.Series, *by: pl.Series) -> list[str]:
+        """What the owner of a column should know before it is published: counts, never values."""
+        if not self.needs_by:
+            return []
+        lacking = values.is_not_null() & by[0].is_null()
+        for other in by[1:]:
+            lacking |= values.is_not_null() & other.is_null()
+        count = int(lacking.sum())
+        return [f"{count:,} cells are empty because their row lacks {' or '.join(self.by)}"] if count else []
 
     def reveal(self, text: str) -> Any:
         """The value behind a token, for masks that are reversible."""

@@ -1,9 +1,9 @@
-"""All dates of a person move by the same number of days: intervals stay, dates do not."""
+"""All dates of a person move by the same number of days: days between them stay, dates and times of day do not."""
 
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from shoal.core.errors import UsageError
 from shoal.core.schema import Type
@@ -19,19 +19,22 @@ class DateShift(Keyed, frozen=True, tag="date-shift"):
     """Shift dates and times by a whole number of days, between ``-days`` and ``days``, never 0, the same for all
     of a person's dates under one domain.
 
-    Give several columns the same ``domain`` to keep the time between admission and discharge. ``vault`` names a file
-    of salts per person: delete the salt and the shift is forgotten.
+    Give several columns the same ``domain`` to keep the days between admission and discharge. The time of day is drawn
+    anew for each moment of a person (``time: blur``): a shift of whole days alone would leave the second at which
+    something happened, and that second finds the record in any other view. ``time: keep`` keeps it. ``vault`` names a
+    file of salts per person: delete the salt and the shift is forgotten.
 
     Protects against: matching a date with an outside event.
-    Does not protect against: intervals and order of one person's dates (kept on purpose), seasons (a small shift keeps
+    Does not protect against: the days between one person's dates (kept on purpose), seasons (a small shift keeps
     them), or one known date, which gives away all others of that person.
-    Cost: one BLAKE2b.
+    Cost: one BLAKE2b, two for a time of day.
     """
 
     repeatable: ClassVar[bool] = False
     attack: ClassVar[str] = "one known date of a person reveals the shift, and so all the others"
 
     days: int
+    time: Literal["blur", "keep"] = "blur"
     vault: str | None = None
 
     def __post_init__(self) -> None:
@@ -54,6 +57,8 @@ class DateShift(Keyed, frozen=True, tag="date-shift"):
 
 
 class _DateShift(Running):
+    needs_by = True
+
     def __init__(self, spec: DateShift, context: Context) -> None:
         super().__init__(spec.output(context.type), by=(context.need_subject("date-shift"),))
         self._key, self._spec, self._context = spec.derive(context), spec, context
@@ -65,7 +70,7 @@ class _DateShift(Running):
         if not isinstance(at, datetime.date) or by[0] is None:
             return "*" if self.type in (None, "str") else None
         try:
-            moved = at + datetime.timedelta(days=self._shift(by[0]))
+            moved = self._blurred(at, by[0]) + datetime.timedelta(days=self._shift(by[0]))
         except OverflowError:
             return "*" if self.type in (None, "str") else None
         return moved.isoformat() if is_text else moved
@@ -75,6 +80,13 @@ class _DateShift(Running):
 
         rows = zip(values.to_list(), by[0].to_list(), strict=True)
         return pl.Series(values.name, [None if v is None else self.one(v, b) for v, b in rows], dtype=values.dtype)
+
+    def _blurred(self, at: datetime.date, person: Any) -> datetime.date:
+        """The same day, at another time that says nothing about the true one."""
+        if not isinstance(at, datetime.datetime) or self._spec.time == "keep":
+            return at
+        drawn = int.from_bytes(digest(self._key, ["time of day", person, at]), "big") % 86_400
+        return at.replace(hour=drawn // 3600, minute=drawn // 60 % 60, second=drawn % 60, microsecond=0)
 
     def _shift(self, person: Any) -> int:
         parts = [person]

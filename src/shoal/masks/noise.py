@@ -18,7 +18,9 @@ class Noise(Keyed, frozen=True, tag="noise"):
 
     The noise is drawn from a keyed hash of (person, value), so a replay, a second reader or the same value reported
     again tomorrow gets the same noise and nothing averages out. ``by`` names other columns than the subject to draw
-    it from. ``decimals`` rounds; whole numbers stay whole.
+    it from. ``decimals`` rounds; whole numbers stay whole. ``min`` and ``max`` say what the column can be: noise that
+    would lead beyond is reflected there, so that no price becomes negative. Only bounds you declare are kept: bounds
+    learned from the data would tell its extremes.
 
     Protects against: reading the exact number, also from many copies of it.
     Does not protect against: outliers (noise of 2 does not hide a salary of a million); a value that changes a little
@@ -34,12 +36,21 @@ class Noise(Keyed, frozen=True, tag="noise"):
     kind: Literal["normal", "laplace", "uniform"] = "normal"
     by: tuple[str, ...] = ()
     decimals: int | None = None
+    min: float | None = None
+    max: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.spread < math.inf:
             raise UsageError("`spread` must be positive and finite", where="noise")
         if self.decimals is not None and not 0 <= self.decimals <= 15:
             raise UsageError("`decimals` must lie between 0 and 15", where="noise")
+        low, high = self.bounds()
+        if not low < high:
+            raise UsageError("`min` must lie below `max`", where="noise")
+
+    def bounds(self) -> tuple[float, float]:
+        """What the masked values stay between."""
+        return -math.inf if self.min is None else self.min, math.inf if self.max is None else self.max
 
     def output(self, kind: Type | None) -> Type | None:
         """See :class:`Mask`."""
@@ -55,11 +66,19 @@ class Noise(Keyed, frozen=True, tag="noise"):
 
 
 class _Noise(Running):
+    needs_by = True
+
     def __init__(self, spec: Noise, context: Context) -> None:
         kind = spec.output(context.type)
         super().__init__(kind, by=spec.by or (context.need_subject("noise"),))
         self._key = spec.derive(context)
         self._spec = spec
+        self._low, self._high = spec.bounds()
+        if kind == "int":
+            self._low = math.ceil(self._low) if math.isfinite(self._low) else self._low
+            self._high = math.floor(self._high) if math.isfinite(self._high) else self._high
+            if not self._low < self._high:
+                raise UsageError("there are not two whole numbers between `min` and `max`", where="noise")
         self._draw = {"normal": normal, "laplace": laplace, "uniform": uniform}[spec.kind]
 
     def one(self, value: Any, *by: Any) -> Any:
@@ -71,12 +90,16 @@ class _Noise(Running):
         second = ((int.from_bytes(raw[8:], "big") >> 11) + 0.5) * _STEP
         noise = self._draw(first, second) * self._spec.spread
         if self.type == "int":
-            return value + round(noise)
+            out = value + round(noise)
+            return int(reflected(out, self._low, self._high))
         try:
-            out = float(value) + noise
+            moved = reflected(float(value) + noise, self._low, self._high)
         except OverflowError:
             return None
-        return out if self._spec.decimals is None else round(out, self._spec.decimals)
+        return moved if self._spec.decimals is None else self._rounded(moved, self._spec.decimals)
+
+    def _rounded(self, value: float, decimals: int) -> float:
+        return min(max(round(value, decimals), self._low), self._high)
 
 
 def normal(first: float, second: float) -> float:
@@ -93,3 +116,19 @@ def laplace(first: float, second: float) -> float:
 def uniform(first: float, second: float) -> float:
     """Uniform of standard deviation one."""
     return (2.0 * first - 1.0) * math.sqrt(3.0)
+
+
+def reflected(value: float, low: float, high: float) -> float:
+    """A value folded back into its bounds, as by mirrors there.
+
+    >>> reflected(-3, 0, math.inf), reflected(27, 0, 10), reflected(4, 0, 10)
+    (3, 7, 4)
+    """
+    if low <= value <= high:
+        return value
+    if math.isinf(high):
+        return low + (low - value)
+    if math.isinf(low):
+        return high - (value - high)
+    within = (value - low) % (2 * (high - low))
+    return low + min(within, 2 * (high - low) - within)

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 class Shuffle(WindowMask, frozen=True, tag="shuffle"):
     """The values of a window in another order, drawn with the key; every column by itself.
 
-    A value may land where it was: an order that forbids this would tell who has which value *not*. The same window
-    shuffles the same way whenever it is replayed.
+    A value may land where it was: an order that forbids this would tell who has which value *not*. The order is drawn
+    from what stands in the window, so the same window shuffles the same way whenever it is replayed, and whoever knows
+    the order of one window knows nothing of any other, in this file or another.
 
     Protects against: reading which value belongs to which tuple.
     Does not protect against: the values themselves, which all stay; a value that fits only one tuple finds its way
     home.
-    Cost: one BLAKE2b per tuple and a sort.
+    Cost: one BLAKE2b over the window, one per tuple, and a sort.
     """
 
     slides: ClassVar[bool] = False
@@ -52,5 +53,7 @@ class _Shuffle(RunningWindow):
         self._key = key
 
     def mask(self, values: pl.Series, people: pl.Series | None, number: int) -> pl.Series:
-        drawn = [digest(self._key, [number, at], 8) for at in range(len(values))]
+        whose = people.to_list() if people is not None else []
+        content = digest(self._key, [number, len(values), *values.to_list(), *whose], 32)
+        drawn = [digest(content, [at], 8) for at in range(len(values))]
         return values.gather(sorted(range(len(values)), key=drawn.__getitem__))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
@@ -13,6 +13,9 @@ from shoal.core.vault import Vault
 from shoal.masks.base import Context, Running, text_of
 from shoal.masks.ff1 import FF1
 from shoal.masks.keyed import Keyed, digest
+
+if TYPE_CHECKING:
+    import polars as pl
 
 ALPHABETS = {
     "digits": string.digits,
@@ -156,10 +159,24 @@ class FormatPreserving(Running):
             )
         return self._apply(text, self._cipher.decrypt) or self._siv.reveal(text)
 
-    def _apply(self, text: str, cipher: Callable[[list[int]], list[int]]) -> str | None:
+    def notes(self, values: pl.Series, *by: pl.Series) -> list[str]:
+        """See :class:`Running`."""
+        known = values.drop_nulls()
+        count = sum(self._numerals(text_of(v)) is None for v in known.to_list())
+        if not count:
+            return []
+        need = f"{self._shortest} or more characters of the alphabet"
+        return [f"{count:,} of {len(known):,} values do not fit ff1 (it needs {need}) and become long tokens"]
+
+    def _numerals(self, text: str) -> list[int] | None:
+        """The characters that are encrypted; none if the text does not fit."""
         numerals = [self._place[c] for c in text if c in self._place]
         fits = len(numerals) >= self._shortest and all(c in self._place or c in SEPARATORS for c in text)
-        if not fits:
+        return numerals if fits else None
+
+    def _apply(self, text: str, cipher: Callable[[list[int]], list[int]]) -> str | None:
+        numerals = self._numerals(text)
+        if numerals is None:
             return None
         out = iter(cipher(numerals))
         return "".join(self._letters[next(out)] if c in self._place else c for c in text)

@@ -51,14 +51,16 @@ def view(
     chosen = policy.view(role)
     keys = KeyRing.load() if keys is None else keys
     if not chosen.promises:
-        viewed = FrameView(RoleView.of(policy, role), frame.schema, keys).apply(frame)
-        return RoleRelease(role, cleaned(viewed.data), viewed.rows, viewed.withheld)
+        gate = FrameView(RoleView.of(policy, role), frame.schema, keys)
+        viewed = gate.apply(frame)
+        return RoleRelease(role, cleaned(viewed.data), viewed.rows, viewed.withheld, tuple(gate.notes(frame)))
     notes: list[str] = []
     using = method or chosen.method
     if using is not None and not isinstance(using, (str, TableMethod)):
         notes.append(f"{using.use} is a method for streams: a table method keeps the promises here")
         using = None
     masked = table_view(policy, role, frame, keys)
+    notes += masked.notes
     release = anonymize(
         masked.frame,
         schema=masked.schema,
@@ -108,3 +110,16 @@ def pools(
     subject = policy.schema.subject
     people = frame[subject] if subject is not None and subject in frame.columns else None
     return collusion(views, policy.schema, subjects=people, most=most), failed
+
+
+def notes(frame: pl.DataFrame, policy: Policy, *, keys: KeyRing | None = None) -> list[str]:
+    """What the masks of each role could not do as they were asked, over a sample: counts, never values."""
+    ring = KeyRing.load() if keys is None else keys
+    out: list[str] = []
+    for role in policy.views:
+        try:
+            found = FrameView(RoleView.of(policy, role), frame.schema, ring).notes(frame)
+        except ShoalError:  # told already: this view cannot be made from the sample
+            continue
+        out += [f"views.{role}.masks.{note}" for note in found]
+    return out

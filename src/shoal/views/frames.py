@@ -111,6 +111,15 @@ class FrameView:
             return {c: Node(leaf=c) for c in self.view.schema.columns if c not in hides}
         return self.view.node().fields
 
+    def notes(self, frame: pl.DataFrame) -> list[str]:
+        """What masks could not do as they were asked: counts by column, never values."""
+        fitted, out = self.fit(frame), []
+        for column, mask in self._masks.items():
+            if EACH not in column:
+                read = [fitted.select(self._source(name)).to_series() for name in (column, *mask.by)]
+                out += [f"{column}: {words}" for words in mask.notes(*read)]
+        return out
+
     def fit(self, frame: pl.DataFrame, *, null_rows: bool = False) -> pl.DataFrame:
         """Declared columns in their declared types. A value that does not fit is an error, which says where but not
         what; or, for streams, a reason to make its whole row null, as a line that cannot be read.

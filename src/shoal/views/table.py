@@ -27,6 +27,7 @@ class TableView:
     schema: Schema
     view: RoleView
     rows: pl.Series
+    notes: tuple[str, ...] = ()
 
     def finish(self, released: pl.DataFrame) -> pl.DataFrame:
         """The released frame with the hidden columns in their places."""
@@ -43,13 +44,14 @@ def table_view(policy: Policy, role: str, frame: pl.DataFrame, keys: KeyRing | N
     keys = KeyRing.load() if keys is None else keys
     if any("." in c or "[" in c for c in [*view.shown, *view.masks] if c not in frame.columns):
         raise PolicyError("a view with promises needs flat columns", where=f"views.{role}")
-    viewed = FrameView(view, frame.schema, keys).apply(frame)
+    gate = FrameView(view, frame.schema, keys)
+    viewed = gate.apply(frame)
     data = viewed.data.drop(view.hides, strict=False)
     columns = {c: _column(view, c) for c in data.columns}
     if viewed.subjects is not None:
         data = data.with_columns(viewed.subjects.alias(BESIDE))
         columns[BESIDE] = Column("subject")
-    return TableView(data, Schema(columns), view, viewed.rows)
+    return TableView(data, Schema(columns), view, viewed.rows, tuple(gate.notes(frame)))
 
 
 def _column(view: RoleView, name: str) -> Column:
