@@ -112,4 +112,6 @@ def test_more_diversity_costs_more(sales):
     altered = [anonymize_series(sales, l=l, perturb=Perturb(), **how).altered["W51"] for l in (2, 3, 4)]
     withheld = [anonymize_series(sales, l=l, **how).loss.suppressed for l in (2, 3, 4)]
     assert 0 < altered[0] < altered[1] < altered[2]
-    assert 0 < withheld[0] < withheld[1] < withheld[2]
+    assert 0 <= withheld[0] < withheld[1] < withheld[2]
+    # suppressing after grouping took 37, 77 and 149
+    assert all(now < before for now, before in zip(withheld, (37, 77, 149), strict=True))

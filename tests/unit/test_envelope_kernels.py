@@ -31,10 +31,25 @@ def test_groups_are_those_of_the_search_without_bounds(boxes, instants, k, data)
     two = data.draw(arrays(np.float64, (boxes, instants), elements=small))
     low, high = np.minimum(one, two), np.maximum(one, two)
     size = data.draw(arrays(np.int64, boxes, elements=st.integers(1, 4)))
-    group, groups = form_groups(low, high, size, k)
+    group, groups = form_groups(low, high, size, k, len(size))
     assert (group.tolist(), groups) == slow_groups(low, high, size, k)
     if size.sum() >= k:
         assert np.bincount(group, weights=size).min() >= k
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 3), st.integers(0, 5))
+def test_who_looks_at_few_boxes_still_makes_groups_of_k(boxes, k, look, seed):
+    rng = np.random.default_rng(seed)
+    low = rng.normal(size=(boxes, 5))
+    high = low + rng.uniform(size=low.shape)
+    size = rng.integers(1, 4, boxes)
+    group, groups = form_groups(low, high, size, k, look)
+    if size.sum() < k:
+        assert groups == 0
+    else:
+        assert np.bincount(group, weights=size).min() >= k
+        assert sorted(set(group.tolist())) == list(range(groups))
 
 
 def slow_groups(low, high, size, k):
@@ -114,7 +129,7 @@ def test_exchange_is_the_slow_one_and_keeps_k_p_and_words(drawn):
     slow = SlowExchange(values, cell, cell_group, near, group, k, p)
     before = total_loss(values, group)
     fast_cell, fast_group = cell.copy(), group.copy()
-    changes = exchange(values, fast_cell, cell_group, near, fast_group, k, p)
+    changes = exchange(values, fast_cell, cell_group, near, fast_group, k, p, np.zeros(len(values), np.int64), True)
     assert total_loss(values, fast_group) <= before + 1e-9
     assert np.bincount(fast_group).min() >= k
     held = np.unique(np.stack([fast_group, word]), axis=1, return_counts=True)[1]
@@ -183,8 +198,20 @@ def test_exchange_swaps_two_records_that_stand_in_each_others_group():
     values = np.array([[0.0], [1.0], [9.0], [8.0], [9.0], [1.0]])
     group = np.array([0, 0, 0, 1, 1, 1], np.int32)
     cell, cell_group, near = cells_of(group, np.zeros(6, np.int64))
-    assert exchange(values, cell, cell_group, near, group, 3, 3) > 0
+    assert exchange(values, cell, cell_group, near, group, 3, 3, np.zeros(6, np.int64), True) > 0
     assert group[0] == group[1] == group[5] != group[2] == group[3] == group[4]
+
+
+@given(placed(), st.data())
+def test_with_marks_every_cell_keeps_its_marks(drawn, data):
+    values, group, word, k, p = drawn
+    mark = data.draw(arrays(np.int64, len(values), elements=st.integers(0, 1)))
+    cell, cell_group, near = cells_of(group, word)
+    before = sorted(zip(cell.tolist(), mark.tolist(), strict=True))
+    loss = total_loss(values, group)
+    exchange(values, cell, cell_group, near, group, k, p, mark, False)
+    assert sorted(zip(cell.tolist(), mark.tolist(), strict=True)) == before
+    assert total_loss(values, group) <= loss + 1e-9
 
 
 @given(arrays(np.float64, (2, 6), elements=small))

@@ -186,7 +186,7 @@ def test_sizes_that_cannot_be_are_refused():
 def test_diversity_that_cannot_be_is_refused():
     one = {"s": np.ones(8, np.int64)}
     curves = np.random.default_rng(0).normal(size=(8, 5))
-    with pytest.raises(PromiseError, match="2-diversity cannot be reached"):
+    with pytest.raises(PromiseError, match="2-diversity of s cannot be reached"):
         anonymize_series(curves, k=2, p=2, sensitive=one, l=2)
     with pytest.raises(PromiseError, match="no free value"):
         anonymize_series(curves, k=2, p=2, sensitive=one, l=2, perturb=Perturb(step=1, most=2))

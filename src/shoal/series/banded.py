@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.series.envelopes import exchange, number_by_height, unite
@@ -17,23 +18,24 @@ BAND = 4  # times k, unless told: less value loss and less pattern loss than Nai
 class Banded(Kapra, frozen=True, tag="banded"):
     """Every curve shares its pattern with P, and its envelope with k; both losses stay small.
 
-    Protects against the same as KAPRA, and not against the same.
+        Protects against the same as KAPRA, and not against the same.
 
-    How it works: curves are ordered by their total and cut into bands of ``band`` records; KAPRA runs inside each.
-    A wide band finds finer patterns, a narrow one narrower envelopes: ``band`` = all records is KAPRA, ``band``
-    near k is k-anonymity by height. Whoever finds no company in a band waits for the next one, so that fewer than P
-    are suppressed in all. At the end records change places across bands. Without ``band`` it is 4 x k.
+        How it works: curves are ordered by their total and cut into bands of ``band`` records; KAPRA runs inside each.
+        A wide band finds finer patterns, a narrow one narrower envelopes: ``band`` = all records is KAPRA, ``band``
+        near k is k-anonymity by height. Whoever finds no company in a band waits for the next one, so that fewer than P
+        are suppressed in all. At the end records change places across bands. Without ``band`` it is 4 x k.
 
-    Cost: O(records x (levels + band / P x instants)): linear in the records.
+        Cost: O(records x (levels + band / P x instants)): linear in the records.
 
-    >>> import numpy as np
-    >>> from shoal.series.sax import Sax
-    >>> curves = np.add.outer(np.arange(16.0), [0, 1, 2, 3]); curves[::2] = curves[::2, ::-1]
-    >>> grouping = Banded(band=8).group(curves, Sax().encode(curves), k=4, p=2)
-    >>> np.bincount(grouping.group).tolist(), grouping.suppressed
-    ([4, 4, 4, 4], 0)
+        >>> import numpy as np
+    from numpy.typing import NDArray
+        >>> from shoal.series.sax import Sax
+        >>> curves = np.add.outer(np.arange(16.0), [0, 1, 2, 3]); curves[::2] = curves[::2, ::-1]
+        >>> grouping = Banded(band=8).group(curves, Sax().encode(curves), k=4, p=2)
+        >>> np.bincount(grouping.group).tolist(), grouping.suppressed
+        ([4, 4, 4, 4], 0)
 
-    Reference: own; measured in docs/methods/series.md.
+        Reference: own; measured in docs/methods/series.md.
     """
 
     band: int | None = None
@@ -48,13 +50,11 @@ class Banded(Kapra, frozen=True, tag="banded"):
     ) -> SeriesGrouping:
         """See :class:`SeriesMethod`."""
         check_sizes(len(values), k, p)
-        band = BAND * k if self.band is None else max(self.band, k)
         losses = encoded.losses() if self.refine else None
         group = np.full(len(values), -1, np.int32)
         word = np.full(len(values), -1, np.int32)
-        order = np.argsort(values.sum(axis=1), kind="stable")
-        waiting = order[:0]
-        bands = np.array_split(order, max(1, len(order) // band))
+        bands = self.bands(values, k, seed)
+        waiting = bands[0][:0]
         groups = 0
         for at, members in enumerate(bands):
             progress(0.2 + 0.5 * at / len(bands), "bands")
@@ -67,3 +67,9 @@ class Banded(Kapra, frozen=True, tag="banded"):
         progress(0.7, "exchange")
         found = exchange(values, SeriesGrouping(group, word), k, p, self.passes)
         return number_by_height(values, found.group, word)
+
+    def bands(self, values: Floats, k: int, seed: int) -> list[NDArray[np.int64]]:
+        """See :class:`SeriesMethod`."""
+        band = BAND * k if self.band is None else max(self.band, k)
+        order = np.argsort(values.sum(axis=1), kind="stable")
+        return np.array_split(order, max(1, len(order) // band))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from shoal.series.method import SeriesGrouping
 from shoal.series.pattern import Floats, Ids
 
+LOOK = 2000  # free boxes on either side that a group chooses the next one from
 REACH = 4  # cells of the same word looked at on either side
 
 
@@ -16,25 +17,50 @@ def unite(values: Floats, part: NDArray[np.int64], k: int) -> NDArray[np.int32]:
     from shoal.kernels.series.envelopes import form_groups, hulls
 
     parts = int(part.max(initial=-1)) + 1
+    if not parts:
+        return np.full(len(part), -1, np.int32)
     low, high = hulls(values, values, part, parts)
     size = np.bincount(part[part >= 0], minlength=parts)
-    group, _ = form_groups(low, high, size, k)
+    # boxes of like height stand together in memory
+    order = np.argsort(low.mean(axis=1), kind="stable")
+    group = np.empty(parts, np.int64)
+    group[order], _ = form_groups(low[order], high[order], size[order], k, LOOK)
     return np.where(part >= 0, group[part], -1).astype(np.int32)
 
 
-def exchange(values: Floats, grouping: SeriesGrouping, k: int, p: int, passes: int) -> SeriesGrouping:
-    """Records change places with, or move to, records of the same word in near groups while value loss falls."""
+def exchange(
+    values: Floats,
+    grouping: SeriesGrouping,
+    k: int,
+    p: int,
+    passes: int,
+    marks: NDArray[np.int64] | None = None,
+) -> SeriesGrouping:
+    """Records change places with, or move to, records of the same word in near groups while value loss falls.
+
+    With ``marks`` only records of one mark change places, and nobody moves: every subgroup keeps its marks.
+    """
     from shoal.kernels.series.exchange import exchange as pass_once
 
-    group = grouping.group.copy()
+    # records of near cells stand together in memory: with a million of them that is most of the time
+    cell, _, _ = cells_by_word(values, grouping)
+    order = np.argsort(cell, kind="stable")
+    values = values[order]
+    group, word = grouping.group[order], grouping.word[order]
+    free = marks is None
+    mark = np.zeros(len(group), np.int64) if marks is None else marks[order]
     for _ in range(passes):
-        cell, cell_group, near = _cells(values, SeriesGrouping(group, grouping.word))
-        if not len(cell_group) or not pass_once(values, cell, cell_group, near, group, k, p):
+        cell, cell_group, near = cells_by_word(values, SeriesGrouping(group, word))
+        if not len(cell_group) or not pass_once(values, cell, cell_group, near, group, k, p, mark, free):
             break
-    return SeriesGrouping(group, grouping.word)
+    out = np.empty_like(group)
+    out[order] = group
+    return SeriesGrouping(out, grouping.word)
 
 
-def _cells(values: Floats, grouping: SeriesGrouping) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def cells_by_word(
+    values: Floats, grouping: SeriesGrouping
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Cells numbered by word and then by their group's mean, so that near cells of a word have near numbers."""
     kept = grouping.group >= 0
     group, word = grouping.group[kept], grouping.word[kept]

@@ -137,16 +137,3 @@ def sensitive_column(name: str, values: Any) -> pl.Series:
         ) from None
     refuse_kind(column, f"sensitive {name!r}")
     return column
-
-
-def codes_of(column: pl.Series) -> NDArray[np.int32]:
-    """Sensitive values as numbers in their order; "not a number" is a missing value, and missing values are alike."""
-    if column.dtype.is_float():
-        column = column.fill_nan(None)
-    elif column.dtype in (pl.Categorical, pl.Enum):
-        column = column.cast(pl.String)
-    elif column.dtype == pl.Boolean:
-        column = column.cast(pl.Int8)
-    values = column.unique().sort(nulls_last=True)
-    codes = column.replace_strict(values, pl.int_range(len(values), eager=True), return_dtype=pl.Int64)
-    return codes.fill_null(len(values) - 1).to_numpy().astype(np.int32)

@@ -48,18 +48,27 @@ class Naive(SeriesMethod, frozen=True, tag="naive"):
         self, values: Floats, encoded: Encoded, k: int, p: int, *, seed: int = 0, progress: Progress = silent
     ) -> SeriesGrouping:
         """See :class:`SeriesMethod`."""
-        from shoal.kernels.shared.topdown import top_down
-
         check_sizes(len(values), k, p)
         progress(0.1, "groups")
-        order = np.random.default_rng(seed).permutation(len(values))
-        group = top_down(values, values, per_width(values), order, k, self.rounds)
+        group = self._clusters(values, k, seed)
         progress(0.7, "patterns")
         word = np.empty(len(values), np.int32)
         by_group = np.argsort(group, kind="stable")
         for rows in np.split(by_group, np.flatnonzero(np.diff(group[by_group])) + 1):
             word[rows] = _words(encoded, rows, p)
-        return number_by_height(values, group.astype(np.int32), word)
+        return number_by_height(values, group, word)
+
+    def _clusters(self, values: Floats, k: int, seed: int) -> NDArray[np.int32]:
+        from shoal.kernels.shared.topdown import top_down
+
+        order = np.random.default_rng(seed).permutation(len(values))
+        return np.asarray(top_down(values, values, per_width(values), order, k, self.rounds), np.int32)
+
+    def bands(self, values: Floats, k: int, seed: int) -> list[NDArray[np.int64]]:
+        """See :class:`SeriesMethod`: its clusters, the low ones first."""
+        ranked = number_by_height(values, group := self._clusters(values, k, seed), group).group
+        order = np.argsort(ranked, kind="stable")
+        return np.split(order, np.flatnonzero(np.diff(ranked[order])) + 1)
 
 
 def _words(encoded: Encoded, rows: NDArray[np.int64], p: int) -> Ids:

@@ -13,12 +13,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.errors import PromiseError, UsageError
+from shoal.core.errors import UsageError
 from shoal.core.frames import from_any
 from shoal.measures.series import SeriesLoss, series_loss
+from shoal.promises.base import Promise
 from shoal.series import PATTERNS, SERIES_METHODS
-from shoal.series.diversity import diversify
-from shoal.series.input import Curves, Missing, codes_of
+from shoal.series.diverse import group_diverse, refuse_promises, rules_for
+from shoal.series.input import Curves, Missing
 from shoal.series.long import Aggregate, from_long
 from shoal.series.method import Progress, SeriesGrouping, SeriesMethod, check_sizes, silent
 from shoal.series.pattern import Encoded, Floats, Pattern
@@ -102,6 +103,8 @@ def anonymize_series(
     method: SeriesMethod | str = DEFAULT_METHOD,
     pattern: Pattern | str = "sax",
     l: float | None = None,
+    t: float | None = None,
+    promises: Sequence[Promise] = (),
     perturb: Perturb | None = None,
     weights: Sequence[float] | None = None,
     seed: int = 0,
@@ -111,8 +114,10 @@ def anonymize_series(
 
     A table is wide (a row per ``id``, a column per instant) unless ``time`` and ``value`` name the columns of a long
     one; a NumPy array or a list of rows is a matrix, with ``sensitive`` as a mapping of names to arrays. ``l``: no
-    sensitive value in more than 1/l of a P-subgroup, by merging or suppressing, or by changing values if ``perturb``
-    is given. ``weights`` per instant weigh the normalized certainty penalty.
+    sensitive value in more than 1/l of a P-subgroup; ``t``: the values of every P-subgroup are spread like all
+    released ones, within t; ``promises`` are others of their families, about columns of one's choice. They are minded
+    while grouping; ``perturb`` changes values for ``l`` instead. ``weights`` per instant weigh the normalized certainty
+    penalty.
 
     >>> import numpy as np
     >>> curves = np.add.outer(np.arange(8), [0, 1, 2, 3]); curves[::2] = curves[::2, ::-1]
@@ -125,14 +130,16 @@ def anonymize_series(
     chosen = SERIES_METHODS.decode(method, where="method")
     shape = PATTERNS.decode(pattern, where="pattern")
     encoded = shape.encode(curves.values)
-    grouping = chosen.group(curves.values, encoded, k, p, seed=seed, progress=progress)
-    withheld = {"missing instants": curves.dropped, "no pattern in common": grouping.suppressed}
-    progress(0.9, "diversity")
+    asked = _promises(curves.sensitive, l, t, promises)
     beside = curves.sensitive
     altered: dict[str, int] = {}
-    if l is not None and l > 1:
-        grouping, beside, altered = _diverse(curves, encoded, grouping, l, perturb, k, p, seed)
-        withheld["l-diversity"] = grouping.suppressed - withheld["no pattern in common"]
+    if asked and perturb is None:
+        grouping = _diverse(curves, encoded, chosen, asked, k, p, seed, progress)
+    else:
+        grouping = chosen.group(curves.values, encoded, k, p, seed=seed, progress=progress)
+        beside, altered = _perturbed(curves.sensitive, grouping, l, perturb, asked, seed)
+    why = "sensitive values" if asked and perturb is None else "no pattern in common"
+    withheld = {"missing instants": curves.dropped, why: grouping.suppressed}
     low, high = _envelopes(curves.values, grouping)
     published, records = _publish(curves, encoded, grouping, beside, low, high)
     found = _loss(curves.values, encoded, shape, grouping, (low, high), weights)
@@ -191,31 +198,81 @@ def _read(
     return curves, lambda x: like(x.long(time, value))
 
 
+def _promises(sensitive: pl.DataFrame, l: float | None, t: float | None, promises: Sequence[Promise]) -> list[Promise]:
+    """What must hold of the sensitive values of every P-subgroup."""
+    from shoal.promises.l_diversity import LDiversity
+    from shoal.promises.t_closeness import TCloseness
+
+    refuse_promises(promises)
+    asked = list(promises)
+    if l is not None and l > 1:
+        asked += [LDiversity(l, column, kind="frequency") for column in sensitive.columns]
+    if t is not None:
+        asked += [TCloseness(t, column) for column in sensitive.columns]
+    if ((l is not None and l > 1) or t is not None) and not sensitive.columns:
+        name, where = ("l", "l-diversity") if t is None else ("t", "t-closeness")
+        raise UsageError(f"{name} needs a sensitive column", where=where, hint="name it by `sensitive`")
+    return asked
+
+
 def _diverse(
     curves: Curves,
     encoded: Encoded,
-    grouping: SeriesGrouping,
-    l: float,
-    perturb: Perturb | None,
+    method: SeriesMethod,
+    asked: Sequence[Promise],
     k: int,
     p: int,
     seed: int,
-) -> tuple[SeriesGrouping, pl.DataFrame, dict[str, int]]:
-    if not curves.sensitive.columns:
-        raise UsageError("l needs a sensitive column", where="l-diversity", hint="name it by `sensitive`")
-    if perturb is None:
-        codes = [codes_of(column).astype(np.int64) for column in curves.sensitive]
-        found = diversify(curves.values, encoded, grouping, codes, l, k, p)
-        if not found.count:
-            raise PromiseError(f"{l:g}-diversity cannot be reached: nothing would be left", where="l-diversity")
-        return found, curves.sensitive, {}
+    progress: Progress,
+) -> SeriesGrouping:
+    """Groups that keep the promises; where they speak about all released records, these are judged again."""
+    kept = np.arange(len(curves.values))
+    titles = " and ".join(promise.title for promise in asked)
+    while True:
+        part = Encoded(
+            encoded.levels,
+            np.ascontiguousarray(encoded.codes[:, kept]),
+            encoded.features[kept],
+            encoded.level_of,
+            encoded.make_texts,
+            encoded.make_shapes,
+        )
+        values = np.ascontiguousarray(curves.values[kept])
+        rules = rules_for(curves.sensitive[kept], asked, p)
+        bands = method.bands(values, k, seed)
+        found = group_diverse(values, part, bands, k, rules, asked=titles, progress=progress)
+        if not found.suppressed or all(promise.use != "t-closeness" for promise in asked):
+            break
+        kept = kept[found.group >= 0]  # t is about the released: without these it may be another
+    group = np.full(encoded.size, -1, np.int32)
+    word = np.full(encoded.size, -1, np.int32)
+    group[kept], word[kept] = found.group, found.word
+    return SeriesGrouping(group, word)
+
+
+def _perturbed(
+    sensitive: pl.DataFrame,
+    grouping: SeriesGrouping,
+    l: float | None,
+    perturb: Perturb | None,
+    asked: Sequence[Promise],
+    seed: int,
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    if perturb is None or l is None or not asked:
+        return sensitive, {}
+    if any(getattr(promise, "kind", None) != "frequency" for promise in asked):
+        raise UsageError(
+            "perturbation reaches frequency l-diversity only",
+            where="perturb",
+            hint="ask for `l` alone, or leave out `perturb`",
+        )
     cells = grouping.cells()
     altered: dict[str, int] = {}
     columns = []
-    for column in curves.sensitive:
+    for column in sensitive:
         changed, altered[column.name] = perturb.apply(column, cells, l, seed)
         columns.append(changed)
-    return grouping, pl.DataFrame(columns), altered
+    return pl.DataFrame(columns), altered
 
 
 def _envelopes(values: Floats, grouping: SeriesGrouping) -> tuple[Floats, Floats]:

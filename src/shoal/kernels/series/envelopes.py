@@ -56,13 +56,14 @@ def _block_means(rows):
 
 
 @kernel()
-def form_groups(low, high, size, k):
+def form_groups(low, high, size, k, look):
     """The group of every box: grown greedily from the tightest box until each group has ``k`` records.
 
     A group takes, as long as it is small, the box that gives the least value loss together with it (the lowest
     number among equals). What remains joins the group whose value loss grows least. Boxes far away in mean are not
     looked at: the mean width of a union is at least the distance of the means, and its root mean square is more. The
-    same holds for blocks of instants: most of the others are dropped by the means of theirs.
+    same holds for blocks of instants: most of the others are dropped by the means of theirs. At most ``look`` free
+    boxes on either side are looked at, those nearest in mean: so the cost is linear in the boxes.
     """
     boxes, instants = low.shape
     group = np.full(boxes, -1, np.int64)
@@ -125,6 +126,7 @@ def form_groups(low, high, size, k):
                 after,
                 mean_low,
                 least,
+                look,
             )
         groups += 1
     if left > 0 and groups > 0:
@@ -134,7 +136,7 @@ def form_groups(low, high, size, k):
 
 @kernel()
 def _nearest(
-    low, high, size, block_low, block_high, box_low, box_high, members, at, order, before, after, mean_low, least
+    low, high, size, block_low, block_high, box_low, box_high, members, at, order, before, after, mean_low, least, look
 ):
     """The free box with the least value loss together with a group, searched outwards from place ``at``."""
     boxes, instants = low.shape
@@ -146,7 +148,9 @@ def _nearest(
     chosen = -1
     for side in range(2):
         here = after[at] if side == 0 else before[at]
-        while 0 <= here < boxes:
+        looked = 0
+        while 0 <= here < boxes and looked < look:
+            looked += 1
             s = order[here]
             gap = mean_low[s] - group_low if side == 0 else group_high - mean_low[s]
             if gap * (members + least) * (1.0 - SLACK) > best:

@@ -119,12 +119,12 @@ def _transfer(record, label, target, first, following):
 
 
 @kernel()
-def _best_change(values, record, g, own, size, held, cell_group, near, chains, widths, k, p):
+def _best_change(values, record, g, own, size, held, cell_group, near, chains, widths, k, p, mark, free):
     """The cell to go to and the record to swap with (-1: none) that save most; cell -1 if nothing does."""
     best = LEAST * widths.loss[g]
     target = -1
     partner = -1
-    may_leave = size[g] > k and held[own] > p
+    may_leave = free and size[g] > k and held[own] > p
     leaving = np.inf
     if may_leave:
         leaving = widths.loss[g] - widths.without[record] / size[g] * (size[g] - 1)
@@ -142,7 +142,7 @@ def _best_change(values, record, g, own, size, held, cell_group, near, chains, w
         q = chains.cell[other]
         while q >= 0:
             # what is left of both groups without either record is the least a swap can reach
-            if both - widths.without[record] - widths.without[q] > best:
+            if mark[q] == mark[record] and both - widths.without[record] - widths.without[q] > best:
                 most = both - best - widths.without[q]
                 after = _loss(values, widths.low[g], widths.high[g], size[g], record, q, most)
                 if after < np.inf:
@@ -154,10 +154,11 @@ def _best_change(values, record, g, own, size, held, cell_group, near, chains, w
 
 
 @kernel()
-def exchange(values, cell, cell_group, neighbours, group, k, p):
+def exchange(values, cell, cell_group, neighbours, group, k, p, mark, free):
     """One pass over all records, in order; returns how many moved or were swapped. Changes ``cell`` and ``group``.
 
     ``neighbours[c]`` lists cells with the same word as cell ``c`` in other groups, nearest first, -1 when no more.
+    Records swap with others of the same ``mark`` only, and move only if ``free``.
     """
     n, instants = values.shape
     groups = cell_group.max() + 1
@@ -178,7 +179,9 @@ def exchange(values, cell, cell_group, neighbours, group, k, p):
             continue
         own = cell[record]
         near = neighbours[own]
-        target, partner = _best_change(values, record, g, own, size, held, cell_group, near, chains, widths, k, p)
+        target, partner = _best_change(
+            values, record, g, own, size, held, cell_group, near, chains, widths, k, p, mark, free
+        )
         if target < 0:
             continue
         h = cell_group[target]
