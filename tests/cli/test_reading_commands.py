@@ -58,6 +58,17 @@ def test_plain_columns_of_a_policy_come_out_byte_for_byte(shoal, people, tmp_pat
         assert column(tmp_path / "out.csv", name) == column(people, name)
 
 
+def test_a_view_without_promises_shows_columns_byte_for_byte(shoal, people, tmp_path):
+    (tmp_path / "p.yaml").write_text(
+        "columns: {age: quasi, price: sensitive, note: plain, born: quasi}\n"
+        "views: {r: {show: [age, price, note, born], masks: {age: {use: bucket, width: 5}}}}\n"
+    )
+    done = shoal("view", "p.yaml", "people.csv", "--role", "r", "-o", "out.csv")
+    assert done.returncode == 0, done.stderr
+    for name in ("price", "note", "born"):
+        assert column(tmp_path / "out.csv", name) == column(people, name)
+
+
 def test_long_numbers_have_a_pseudonym_each(shoal, people, tmp_path):
     (tmp_path / "p.yaml").write_text(
         "columns: {age: {role: quasi}, id: identifier}\nviews: {r: {show: [age, id], masks: {id: pseudonym}}}\n"

@@ -59,7 +59,7 @@ def view(
     loaded = load(policy)
     loaded.view(role)
     ring = KeyRing.load(Path(keys) if keys else None)
-    frame = files.read(data, separator=separator, types=loaded.types())
+    frame = files.read(data, separator=separator, types=loaded.types(), exact=loaded.exact(loaded.view(role)))
     with progress(f"the view of {role}") as tell:
         made = role_views.view(frame, loaded, role, keys=ring, method=method, seed=seed, progress=tell)
     if not dry_run:

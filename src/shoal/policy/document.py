@@ -72,11 +72,11 @@ class Policy(msgspec.Struct, frozen=True):
 
     def exact(self, view: View) -> list[str]:
         """The columns that leave a view as they stand, byte for byte: shown, not masked, not grouped, of no type."""
+        # groups and conditions compare values: there a number is a number however it is written
+        compared = view.promises or any(m.use == "conditional" for many in view.masks.values() for m in many)
+        valued = ("quasi", "sensitive") if compared else ()
         return [
             name
             for name, column in self.schema.columns.items()
-            if column.role not in ("quasi", "sensitive")
-            and column.type is None
-            and view.shows(name)
-            and name not in view.masks
+            if column.role not in valued and column.type is None and view.shows(name) and name not in view.masks
         ]
