@@ -207,7 +207,7 @@ def test_one_absurd_record_silences_no_stream(method: str, place: int) -> None:
             "age": Column("quasi", type="int", hierarchy=Range(min=0, max=100)),
         }
     )
-    delayed = {} if method == "z-anonymity" else {"delay": 1000, "delay_time": "30s"}
+    delayed = {} if method == "z-anonymity" else {"delay": 1000, "delay_time": "30s", "reuse": "never"}
     promise = ZAnonymity(2, "1h") if method == "z-anonymity" else KAnonymity(2)
     running = STREAM_METHODS.decode({"use": method, **delayed}).start(schema, [promise], key=KEY)
     rows = in_order([3] * 60, [i % 7 for i in range(60)])

@@ -48,7 +48,7 @@ Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m|h|d|w)")
 _WHOLE = r"^\d{1,19}$"
-_NUMBER = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?$"
+NUMBER = r"^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?$"
 _ISO = r"^\d{4}-\d{2}-\d{2}[T ](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?$"
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _MICRO = datetime.timedelta(microseconds=1)
@@ -152,7 +152,7 @@ def _texts(texts: pl.Series, unit: Unit) -> Micros:
     forms: list[tuple[str, Callable[[pl.Series], Micros]]] = [
         (_WHOLE, lambda few: _scaled(few.cast(pl.Int64, strict=False).fill_null(-1).to_numpy(), unit)),
         (_ISO + "|" + _ISO[:-1] + "Z$", lambda few: micros(_dates(few))),
-        (_NUMBER, lambda few: _scaled(few.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy(), unit)),
+        (NUMBER, lambda few: _scaled(few.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy(), unit)),
     ]
     for form, read in forms:
         if not left.any():
@@ -190,7 +190,7 @@ def scale(unit: Unit) -> Callable[[Any], int]:
             whole = int(value)
             return whole * (SECOND // per) if per <= SECOND else whole // (per // SECOND)
         if isinstance(value, str):
-            return one(_number(value)) if re.match(_NUMBER, value.strip(" \t\r\n"), re.ASCII) else _moment(value)
+            return one(_number(value)) if re.match(NUMBER, value.strip(" \t\r\n"), re.ASCII) else _moment(value)
         if isinstance(value, (datetime.date, np.datetime64)):
             return _since(value)
         return -1

@@ -52,7 +52,7 @@ class KnownValues:
         if new:
             self._learn([keys[at] for at in new], values.gather(new))
         row = np.fromiter(map(self._row.__getitem__, keys), np.int32, len(keys))
-        own = np.where(codes >= 0, row[codes], codes) if len(row) else codes
+        own = np.where(codes >= 0, row[np.maximum(codes, 0)], codes) if len(row) else codes
         texts, width = self._texts, self._width
 
         def read(at: NDArray[np.int64]) -> pl.Series:
@@ -107,7 +107,10 @@ class KnownValues:
             found = [None if text is None else self._label(text) for text in texts]
             return [_steps(labels[:WIDEST]) if labels else [] for labels in found]
         series = pl.Series(values) if isinstance(values, list) else values
-        levels, code = self._hierarchy.compile_levels(series, where=self._column)
+        series = self._hierarchy.readable(series)
+        there = series.is_not_null()
+        code = np.full(len(series), UNKNOWN, np.int32)
+        levels, code[there.to_numpy()] = self._hierarchy.compile_levels(series.filter(there), where=self._column)
         if not levels.size:
             return [[] for _ in range(len(series))]
         below = range(min(max(levels.depth - 1, 1), WIDEST))

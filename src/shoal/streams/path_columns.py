@@ -133,6 +133,7 @@ class Paths:
         if self._label is not None:
             return self._labelled(self._label, values.cast(pl.String).to_list(), read.to_list())
         null = read.is_null().to_numpy()
+        values = self.hierarchy.readable(values) if self.reads_text else values
         wrong = np.where(values.is_null().to_numpy() & ~null, np.uint8(Reason.BAD), np.uint8(0))
         inside, known = self._known(values)
         levels, codes = self.hierarchy.compile(inside.unique(maintain_order=True), where=f"column {self.name!r}")
@@ -197,7 +198,8 @@ class Paths:
         return level / (self.depth - 1)
 
     def _depth(self, values: pl.Series) -> int:
-        sample = self._known(self._typed(values.drop_nulls().unique().head(1)))[0]
+        sample = self._typed(values.drop_nulls().unique().head(1))
+        sample = self._known(self.hierarchy.readable(sample) if self.reads_text else sample)[0]
         levels, _ = self.hierarchy.compile(sample, where=f"column {self.name!r}")
         return _bounded(levels.depth, self.name)
 

@@ -91,6 +91,16 @@ class Hierarchy(Spec, frozen=True):
         """Whether every node of a level lies in one node of the next. Only z-anonymity can do without."""
         return True
 
+    def readable(self, values: pl.Series) -> pl.Series:
+        """The values in the form :meth:`compile` takes, null where one cannot be read: for streams, which go on.
+
+        >>> import polars as pl
+        >>> from shoal.core.hierarchy.range import Range
+        >>> Range(min=0, max=9).readable(pl.Series(["7", "x", "99"])).to_list()
+        [7.0, None, None]
+        """
+        return values
+
     def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
         """Levels over distinct ``values`` (a null may be among them), and each value's code."""
         raise NotImplementedError

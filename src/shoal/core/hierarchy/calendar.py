@@ -10,6 +10,7 @@ from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.levels import Codes, Levels, code_of, nest
+from shoal.core.time import NUMBER, micros
 
 Unit = Literal["second", "minute", "hour", "day", "month", "quarter", "year", "decade"]
 
@@ -40,6 +41,15 @@ class Calendar(Hierarchy, frozen=True, tag="calendar"):
         at = [ORDER.index(u) for u in self.levels]
         if at != sorted(set(at)):
             raise UsageError("`levels` must go from fine to coarse, each once", where="calendar")
+
+    def readable(self, values: pl.Series) -> pl.Series:
+        """See :class:`Hierarchy`: dates and times, also as ISO texts."""
+        if values.dtype in (pl.Date, pl.Datetime):
+            return values
+        if values.dtype != pl.String:
+            return pl.Series(values.name, [None] * len(values), dtype=pl.Datetime("us"))
+        at = pl.Series(values.name, micros(values.set(values.str.contains(NUMBER).fill_null(True), None)))
+        return at.set(at < 0, None).cast(pl.Datetime("us"))
 
     def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
         """See :class:`Hierarchy`."""

@@ -68,6 +68,21 @@ class Range(Hierarchy, frozen=True, tag="range"):
         super().fixed(where)
         return msgspec.structs.replace(self, snap=True)
 
+    def readable(self, values: pl.Series) -> pl.Series:
+        """See :class:`Hierarchy`: numbers within the domain, if it is declared."""
+        numbers = values
+        if values.dtype == pl.String or values.dtype.is_decimal():
+            numbers = values.cast(pl.Float64, strict=False)
+        elif not values.dtype.is_numeric():
+            return pl.Series(values.name, [None] * len(values), dtype=pl.Float64)
+        exact = numbers.cast(pl.Float64).clip(self.bottom, self.top)
+        inside = exact.is_finite()
+        if self.min is not None:
+            inside &= exact >= self.min
+        if self.max is not None:
+            inside &= exact <= self.max
+        return numbers.set(~inside.fill_null(False), None)
+
     def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
         """See :class:`Hierarchy`. Costs O(values x levels); the levels grow with the logarithm of the width."""
         clipped = self._clip(self._numbers(values, where), where)
