@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.kernels.compile import bare, kernel
-from shoal.kernels.delay.castle_split import split
+from shoal.kernels.delay.castle_split import split, stretch
 from shoal.kernels.delay.held import count_arrival, horizon_of, is_due, refresh
 from shoal.kernels.delay.published import HELD, WITHHELD, ZERO, Horizon, cheapest, release_again, release_group
 from shoal.kernels.delay.stream_boxes import box_of
@@ -227,34 +227,78 @@ def _leave(prints, gamma, mark, box, row, known, c):
 def _merge(tuples, rules, work, box, gamma, mark, row, known, own, rows):
     """merge_clusters: add the cluster that costs least until every promise holds; 0 and no change if none is enough.
 
-    Merged clusters are left with -1 people.
+    Merged clusters are left with -1 people. O(δ x columns) for the boxes, O(β x columns x levels) per cluster added.
     """
-    q = tuples.tree.shape[0]
-    low = np.empty(q)
-    high = np.empty(q)
-    level = np.empty(q, np.int8)
-    node = np.empty(q, np.int64)
-    merged = np.zeros(gamma.alive.shape[0], np.bool_)
+    tree, scaled, path = tuples.tree, tuples.scaled, tuples.node
+    q = tree.shape[0]
+    clusters = gamma.alive.shape[0]
+    low = np.full((clusters, q), np.inf)
+    high = np.full((clusters, q), -np.inf)
+    gap = np.zeros((clusters, q), np.bool_)
+    level = np.zeros((clusters, q), np.int64)
+    first = np.full(clusters, -1, np.int64)  # a member; the boxes are those of who is still held
+    for r in range(row, known):
+        if box[r] == HELD:
+            if first[mark[r]] < 0:
+                first[mark[r]] = r
+            stretch(tree, scaled, path, low, high, gap, level, first, mark[r], r)
+    merged = np.zeros(clusters, np.bool_)
     merged[own] = True
     count = _members(mark, box, row, known, own, rows, ZERO)
     while not holds(rules, rows, ZERO, count, work):
         best = -1
         least = np.inf
-        for c in range(gamma.alive.shape[0]):
+        for c in range(clusters):
             if gamma.alive[c] and not merged[c]:
-                more = _members(mark, box, row, known, c, rows, count)
-                loss = box_of(tuples, rows, ZERO, more, low, high, level, node)
+                loss = _together(tuples, low, high, gap, level, first, own, c)
                 if loss < least:
                     least = loss
                     best = c
         if best < 0:
             return ZERO
         merged[best] = True
+        _unite(tree, path, low, high, gap, level, first, own, best)
         count = _members(mark, box, row, known, best, rows, count)
-    for c in range(gamma.alive.shape[0]):
+    for c in range(clusters):
         if merged[c]:
             gamma.people[c] = -1
     return count
+
+
+@bare
+def _meet(path, level, first, a, b, j):
+    """The lowest level of column j at which clusters a and b share a node."""
+    at = max(level[a, j], level[b, j])
+    while path[first[a], j, at] != path[first[b], j, at]:
+        at += 1
+    return at
+
+
+@bare
+def _together(tuples, low, high, gap, level, first, a, b):
+    """The loss of one box around clusters a and b. O(columns x levels)."""
+    total = 0.0
+    for j in range(tuples.tree.shape[0]):
+        if tuples.tree[j]:
+            total += tuples.cost[first[a], j, _meet(tuples.node, level, first, a, b, j)]
+            continue
+        least = min(low[a, j], low[b, j])
+        most = max(high[a, j], high[b, j])
+        if least <= most:
+            total += tuples.weight[j] if gap[a, j] or gap[b, j] else most - least
+    return total
+
+
+@bare
+def _unite(tree, path, low, high, gap, level, first, a, b):
+    """Cluster a takes in cluster b."""
+    for j in range(tree.shape[0]):
+        if tree[j]:
+            level[a, j] = _meet(path, level, first, a, b, j)
+            continue
+        low[a, j] = min(low[a, j], low[b, j])
+        high[a, j] = max(high[a, j], high[b, j])
+        gap[a, j] |= gap[b, j]
 
 
 @kernel

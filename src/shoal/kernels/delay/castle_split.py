@@ -67,7 +67,7 @@ def _spread(tuples, rows, count, label, seeds, parts):
     level = np.zeros((parts, q), np.int64)
     for z in range(count):
         if label[z] >= 0:
-            _stretch(tuples.tree, tuples.scaled, tuples.node, low, high, gap, level, seeds, label[z], rows[z])
+            stretch(tuples.tree, tuples.scaled, tuples.node, low, high, gap, level, seeds, label[z], rows[z])
     for z in range(count):
         if label[z] >= 0:
             continue
@@ -81,11 +81,12 @@ def _spread(tuples, rows, count, label, seeds, parts):
                 least = grown
                 best = p
         label[z] = best
-        _stretch(tuples.tree, tuples.scaled, tuples.node, low, high, gap, level, seeds, best, rows[z])
+        stretch(tuples.tree, tuples.scaled, tuples.node, low, high, gap, level, seeds, best, rows[z])
 
 
 @bare
-def _stretch(tree, scaled, path, low, high, gap, level, seeds, p, row):
+def stretch(tree, scaled, path, low, high, gap, level, seeds, p, row):
+    """Part p takes in a tuple; ``seeds[p]`` is one of its members."""
     for j in range(tree.shape[0]):
         if tree[j]:
             while path[seeds[p], j, level[p, j]] != path[row, j, level[p, j]]:
