@@ -238,11 +238,11 @@ def test_a_changelog_that_is_marked_later_than_the_offset_is_waited_for(stage, s
     here.serve()
     held_back, collect = [3], state.Changelog._collect
 
-    def late(self, reader, start, views):
-        found = collect(self, reader, start, views)
+    def late(self, reader, starts, views):
+        found = collect(self, reader, starts, views)
         if held_back[0]:  # as before the last commit
             held_back[0] -= 1
-            for one in found.values():
+            for one in (one for said in found.values() for one in said.values()):
                 one.position = one.position and msgspec.structs.replace(one.position, next=one.position.next - 10)
         return found
 

@@ -202,6 +202,16 @@ def topics_of(client: Any, failed: list[Any], doing: str, timeout: float = 15.0)
         raise told(refused, doing) from None
 
 
+def topic_id(admin: Any, topic: str) -> str:
+    """The id a topic got when it was made: a topic deleted and made again has the same name and another one."""
+    kafka = library()
+    try:
+        found = admin.describe_topics(kafka.TopicCollection([topic]), request_timeout=TIMEOUT)[topic].result(TIMEOUT)
+    except kafka.KafkaException as error:
+        raise told(error.args[0], f"asking for {topic}") from None
+    return str(found.topic_id)
+
+
 def missing(topic: str, hint: str = "run `shoal serve apply` first") -> KafkaError:
     """A topic that must be there is not."""
     made = KafkaError(f"the topic {topic!r} is not there", where="kafka", hint=hint)

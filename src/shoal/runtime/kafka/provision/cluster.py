@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from shoal.connect.kafka import KafkaError, library, told, topics_of
+from shoal.connect.kafka import KafkaError, library, told, topic_id, topics_of
 from shoal.runtime.kafka.provision.layout import Right, Topic
 
 WAIT = 30.0  # seconds until the cluster must show what was written
@@ -28,6 +28,10 @@ class Cluster:
         """The partitions of those topics that exist."""
         listed = topics_of(self._client, self._failed, "asking for topics")
         return {name: len(listed[name].partitions) for name in names if name in listed and listed[name].error is None}
+
+    def topic_id(self, name: str) -> str:
+        """See :func:`~shoal.connect.kafka.topic_id`."""
+        return topic_id(self._client, name)
 
     def configs(self, names: Iterable[str]) -> dict[str, dict[str, str]]:
         """The settings of topics."""
@@ -127,14 +131,15 @@ class Cluster:
             self._results(self._client.delete_topics(gone), "deleting topics")
             self._until(lambda: not self.partitions(gone), "the deleted topics")
 
-    def delete_group(self, name: str) -> None:
-        """Forget where a group stands; one that never was, or still works, is left alone."""
+    def delete_group(self, name: str, *, idle: bool = False) -> None:
+        """Forget where a group stands; one that never was is no matter, nor one at work, unless it must be ``idle``."""
+        passing = {"GROUP_ID_NOT_FOUND"} | (set() if idle else {"NON_EMPTY_GROUP"})
         for future in self._client.delete_consumer_groups([name]).values():
             try:
                 future.result(WAIT)
             except self._kafka.KafkaException as error:
-                if error.args[0].name() not in ("GROUP_ID_NOT_FOUND", "NON_EMPTY_GROUP"):
-                    raise told(error.args[0], "forgetting the group") from None
+                if error.args[0].name() not in passing:
+                    raise told(error.args[0], "forgetting the group (are workers still running?)") from None
 
     def set_users(self, passwords: Mapping[str, str]) -> None:
         """Let users log in."""

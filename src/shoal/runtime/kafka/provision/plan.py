@@ -37,6 +37,8 @@ class Plan:
     served: Mapping[str, Served] = field(default_factory=dict)
     new: tuple[str, ...] = ()  # views that are new, of a new version, or whose topic is gone
     left: Applying | None = None  # an apply that did not end
+    source: str = ""  # the id of the source
+    anew: bool = False  # it is another source than the one applied last
     steps: tuple[Callable[[], None], ...] = field(default=(), repr=False)
     switch: tuple[Callable[[], None], ...] = field(default=(), repr=False)  # once new views are filled
 

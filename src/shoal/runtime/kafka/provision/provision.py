@@ -18,6 +18,7 @@ from shoal.runtime.kafka.provision.audit import Applying, Audit, History, Steps
 from shoal.runtime.kafka.provision.backfill import Log, Rest, backfill, started
 from shoal.runtime.kafka.provision.cluster import Cluster
 from shoal.runtime.kafka.provision.control import order_now
+from shoal.runtime.kafka.provision.key_checks import Checks, checks_of, refuse_other_keys, together
 from shoal.runtime.kafka.provision.layout import Layout, layout
 from shoal.runtime.kafka.provision.passwords import password_of, refuse_shared_variables
 from shoal.runtime.kafka.provision.plan import Change, Plan
@@ -62,11 +63,15 @@ class Provisioner:
             )
         former = former_topics(before)
         there = self.cluster.partitions(former.values())
-        served = served_next(self.policy, before, left, there)
+        source = self.cluster.topic_id(topic)
+        anew = (before or {}).get("source", source) != source
+        served = served_next(self.policy, before, left, there, anew=anew)
         wanted = layout(self.policy, partitions, {role: one.topic for role, one in served.items()})
         known_names = {one.name for one in served_of(before).values()}
         new = tuple(role for role, one in served.items() if one.name not in known_names)
         changes: list[Change] = []
+        if anew:
+            changes.append(Change("change", "source", topic, "deleted and made again: every view begins anew"))
         steps: list[Callable[[], None]] = []
         switch: list[Callable[[], None]] = []
         half = self._take_back(left, former, changes, steps)
@@ -91,6 +96,8 @@ class Provisioner:
             served,
             new,
             left,
+            source,
+            anew,
             tuple(steps),
             tuple(switch),
         )
@@ -109,6 +116,11 @@ class Provisioner:
                 hint="--allow-wider if that is meant; nothing was changed",
             )
         topic, group, left = self.source.topic, self.source.group, plan.left
+        known = (self.last_applied() or {}).get("keys", {})
+        mine = checks_of(self.policy, keys) if keys is not None else {}
+        refuse_other_keys(known, mine, "serve apply")
+        if plan.anew:  # what the group has read was of another source
+            self.cluster.delete_group(group, idle=True)
         log = Log(self.properties, topic, self.cluster.partitions([topic])[topic], group)
         at_work = bool(plan.new) and bool(log.committed())
         if at_work and keys is None:
@@ -133,7 +145,7 @@ class Provisioner:
             for step in plan.switch:
                 step()
             steps.did("switched")
-            self._write_down(audit, plan, served)
+            self._write_down(audit, plan, served, together(known, mine))
         if left is not None and not at_work:
             rest.release()
         steps.did("ended")
@@ -279,12 +291,14 @@ class Provisioner:
             )
         return refusals
 
-    def _write_down(self, audit: Audit, plan: Plan, served: Mapping[str, Served]) -> None:
+    def _write_down(self, audit: Audit, plan: Plan, served: Mapping[str, Served], keys: Checks) -> None:
         audit.write(
             {
                 "at": int(time.time()),
                 "by": audit.by,
                 "dataset": self.policy.dataset,
+                "source": plan.source,
+                "keys": keys,
                 "policy": fingerprint(self.policy),
                 "views": seen_by_role(self.policy),
                 "served": msgspec.to_builtins(served, str_keys=True),

@@ -94,17 +94,23 @@ def served_now(policy: Policy) -> dict[str, Served]:
 
 
 def served_next(
-    policy: Policy, entry: Mapping[str, Any] | None, left: Applying | None = None, there: Container[str] | None = None
+    policy: Policy,
+    entry: Mapping[str, Any] | None,
+    left: Applying | None = None,
+    there: Container[str] | None = None,
+    *,
+    anew: bool = False,
 ) -> dict[str, Served]:
     """What an apply makes of it: views that changed get the next version; one whose topic is gone begins anew.
 
+    ``anew``: the source is another one, and what was published of the former must not stand beside what comes.
     ``left`` is an apply that did not end: what it had begun to publish under a version never appears there otherwise.
     """
     known, begun = served_of(entry), served_of({"served": left.served} if left is not None else None)
     out: dict[str, Served] = {}
     for role in policy.views:
         wanted, former = definition(policy, role), known.get(role)
-        if former is not None and former.definition == wanted:
+        if former is not None and former.definition == wanted and not anew:
             gone = there is not None and former.topic not in there
             out[role] = msgspec.structs.replace(former, name=_fresh(former.topic), starts={}) if gone else former
             continue

@@ -10,14 +10,17 @@ from shoal.connect.kafka import library
 Protocol = Literal["classic", "consumer"]
 
 
-def member(properties: Mapping[str, Any], group: str, protocol: Protocol, *, ends: bool) -> Any:
-    """A consumer that commits through transactions only; ``ends``: tell when a partition has nothing more."""
+def member(properties: Mapping[str, Any], group: str, protocol: Protocol) -> Any:
+    """A consumer that commits through transactions only, and tells when a partition has nothing more.
+
+    An offset the source does not have is an error, never a jump: where to begin is decided when partitions come.
+    """
     settings: dict[str, Any] = {
         **properties,
         "group.id": group,
         "group.protocol": protocol,
-        "auto.offset.reset": "earliest",
-        "enable.partition.eof": ends,
+        "auto.offset.reset": "error",
+        "enable.partition.eof": True,
         "enable.auto.commit": False,
         "isolation.level": "read_committed",
     }

@@ -146,15 +146,21 @@ class Restorer:
         self._counters, self._say, self._decode = counters, say, decode
         self._changelog = Changelog(properties, internal(topic, "changelog"), keys)
 
+    def look(self, notes: Mapping[int, str], names: list[str]) -> dict[int, dict[str, Found]]:
+        """What the changelog says of these names, by partition: all partitions are read at once."""
+        found = self._changelog.read(notes, names)
+        for partition in sorted(self._changelog.early):
+            self._say(f"partition {partition}: waited until the changelog showed the last commit")
+        return found
+
     def restore(
-        self, partition: int, views: Mapping[str, tuple[str, Disguise]], starts: Mapping[str, int], note: str
+        self,
+        partition: int,
+        views: Mapping[str, tuple[str, Disguise]],
+        starts: Mapping[str, int],
+        found: Mapping[str, Found],
     ) -> tuple[list[Shard], dict[str, list[Outgoing]]]:
         """The shards of a partition, and what ticks that were logged but not acted on release now."""
-        if not views:
-            return [], {}
-        found = self._changelog.read(partition, [view for view, _ in views.values()], note)
-        if self._changelog.early:
-            self._say(f"partition {partition}: waited until the changelog showed the last commit")
         shards: list[Shard] = []
         out: dict[str, list[Outgoing]] = {}
         for role, (view, disguise) in views.items():
@@ -169,9 +175,9 @@ class Restorer:
         """Let the views try a few records and forget them: what is compiled at first use is compiled before we join."""
         if not views:
             return
-        with Reader(self._properties, self._topic, 0) as reader:
-            low, high = reader.ends()
-            few = records_of(reader.read(low, min(high, low + SAMPLE)), self._decode)
+        with Reader(self._properties, self._topic, [0]) as reader:
+            low, high = reader.ends(0)
+            few = records_of(reader.read({0: low}, min(high, low + SAMPLE)), self._decode)
         for role, disguise in views.items():
             work = stateful.start(self._policy, role, 0, self._keys, disguise, None)
             work.push([r for r in few if r.value is not None])
@@ -209,11 +215,11 @@ class Restorer:
         if len(ticks) != position.ticks - shard.ticks:
             raise _LostError("ticks of its clock are missing")
         if begin < position.next:
-            with Reader(self._properties, self._topic, shard.partition) as reader:
-                low, _ = reader.ends()
+            with Reader(self._properties, self._topic, [shard.partition]) as reader:
+                low, _ = reader.ends(shard.partition)
                 if low > begin:
                     raise _LostError(f"the source has forgotten {low - begin:,} records it needs (retention)")
-                for records in self._batches(reader.read(begin, position.next)):
+                for records in self._batches(reader.read({shard.partition: begin}, position.next)):
                     self._silent(shard, records, ticks)
         for tick in ticks:
             shard.tick(tick)
@@ -234,9 +240,9 @@ class Restorer:
         self._counters.fresh += 1
         if stateful.rebuilds(self._policy, shard.role):
             self._say(f"{place}: {why}; its window is rebuilt from the log")
-            with Reader(self._properties, self._topic, shard.partition) as reader:
-                low, _ = reader.ends()
-                for records in self._batches(reader.read(low, position.next)):
+            with Reader(self._properties, self._topic, [shard.partition]) as reader:
+                low, _ = reader.ends(shard.partition)
+                for records in self._batches(reader.read({shard.partition: low}, position.next)):
                     shard.push(records)
                     self._counters.replayed += len(records)
         else:

@@ -13,18 +13,20 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from shoal.connect.kafka import TIMEOUT, Source, committed, internal, kind_of, library
+from shoal.connect.kafka import TIMEOUT, Source, committed, internal, kind_of, library, topic_id
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.provision.audit import Audit
+from shoal.runtime.kafka.provision.key_checks import checks_of, refuse_other_keys
 from shoal.runtime.kafka.provision.served import Served, served_by
+from shoal.runtime.kafka.serve.binding import SOURCE, Binding
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.masking import Masking
 from shoal.runtime.kafka.serve.membership import Protocol, attach, detach, member
 from shoal.runtime.kafka.serve.shards import Restorer, Shard, records_of
 from shoal.runtime.kafka.serve.transactions import LostError, Transactions, lost
-from shoal.runtime.kafka.state.changelog import Changelog, note_of
+from shoal.runtime.kafka.state.changelog import Changelog, Seal, note_of
 
 SILENT = 10.0  # seconds without a record before we look whether the source is still there
 MOST = 20_000  # records of a view held for one commit
@@ -66,14 +68,15 @@ class Worker:
         self._noted: dict[int, str] = {}  # what was noted beside it
         self._done: set[int] = set()  # partitions read as far as asked
         self._lost = False
+        self._binding: Binding | None = None  # none while a view is filled from the log, in a group of its own
+        self._assignment: set[int] = set()
         self.counters = counters or Counters()
         self.counters.know(list(served or policy.views))
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> Counters:
         """Serve until ``stop`` says so; what was read is committed before it returns."""
         self._out = Transactions(self._properties, self._topic)
-        served = self._served or served_by(self._policy, Audit(self._properties, self._topic).newest())
-        self._views = dict(served)
+        self._views = dict(self._served or self._applied())
         self._masking = Masking(self._policy, self._keys, self._views, self._codec)
         topics = [one.topic for one in self._views.values()]
         self._masking.open(self._topic, self._out.partitions([*topics, self._changelog]))
@@ -84,8 +87,7 @@ class Worker:
         self._restorer.warm({role: self._masking.disguises[role] for role in self._masking.stateful})
         if stop():  # asked to leave before it came
             return self.counters
-        ends = bool(self._masking.stateful) or self._upto is not None
-        self._consumer = member(self._properties, self._group, self._protocol, ends=ends)
+        self._consumer = member(self._properties, self._group, self._protocol)
         try:
             self._consumer.subscribe(
                 [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone
@@ -110,8 +112,19 @@ class Worker:
     def wait_until_shown(self) -> None:
         """Wait until whoever reads the changelog next sees what was committed last."""
         views = [self._views[role].name for role in self._masking.stateful]
-        for partition, note in self._noted.items():
-            Changelog(self._properties, self._changelog, self._keys).read(partition, views, note)
+        if views:
+            Changelog(self._properties, self._changelog, self._keys).read(self._noted, views)
+
+    def _applied(self) -> dict[str, Served]:
+        """The views as they were applied: to this source, and with these keys."""
+        entry = Audit(self._properties, self._topic).newest()
+        served = served_by(self._policy, entry)
+        refuse_other_keys((entry or {}).get("keys", {}), checks_of(self._policy, self._keys), "serve run")
+        self._admin = self._kafka.admin.AdminClient({**self._properties, "log_level": 0})
+        now = topic_id(self._admin, self._topic)
+        self._binding = Binding(self._topic, now, Seal(self._keys))
+        self._binding.check(entry, now)
+        return served
 
     def _loop(self, stop: Callable[[], bool]) -> None:
         last = heard = time.monotonic()
@@ -126,13 +139,15 @@ class Worker:
             if self._lost:
                 raise LostError("the partitions were taken away", where="kafka")
             other = [m for m in messages if m.error() is not None]
-            ends = [m.partition() for m in other if kind_of(m, "reading the source") == "end"]
+            ends = {m.partition(): m.offset() for m in other if kind_of(m, "reading the source") == "end"}
             self._take([m for m in messages if m.error() is None] if other else messages)
             self._see(ends)
             if messages:
                 heard = read
             elif read - heard > SILENT:
                 self._out.partitions([self._topic])  # a source that was deleted is silent, too
+                if self._binding is not None:  # and so is one that was made again
+                    self._binding.check(None, topic_id(self._admin, self._topic))
                 heard = read
             if self._masking.fullest >= MOST or time.monotonic() >= due:
                 self._commit()
@@ -142,9 +157,13 @@ class Worker:
                 if self.counters.commits % 20 == 0:
                     gc.collect()
 
-    def _see(self, ends: list[int]) -> None:
-        """After the records that came with it: these partitions have nothing more to read."""
+    def _see(self, ends: Mapping[int, int]) -> None:
+        """After the records that came with it: these partitions have nothing more to read before these offsets."""
         self._done |= set(ends)
+        if self._upto is None:
+            # marks of the producers' own transactions take offsets, too: what is behind them is not unread
+            passed = {p: max(self._reached.get(p, 0), self._positions.get(p, 0)) for p in ends}
+            self._positions |= {p: end for p, end in ends.items() if end > passed[p] and p in self._assignment}
         for shard in (shard for partition in ends for shard in self._shards.get(partition, [])):
             shard.reach_end()
 
@@ -186,9 +205,14 @@ class Worker:
             for record, letter in self._masking.letters(self._topic):
                 self._out.write(self._dead, letter, None, record.partition, record.timestamp)
             self._keep(shards, whole=whole, ticks=ticks or [])
-            for partition in self._positions:
+            for partition, at in self._positions.items():
                 kept = [s for s in self._shards.get(partition, []) if s.since >= 0]
-                notes[partition] = note_of({s.view: s.stand() for s in kept})
+                stands = {s.view: s.stand() for s in kept}
+                if self._binding is not None:
+                    key, value = self._binding.record(partition, at)
+                    self._out.write(self._changelog, value, key, partition)
+                    stands[SOURCE] = self._binding.stand(at)
+                notes[partition] = note_of(stands)
         self._lost = False
         self._count(time.monotonic() - began)
         self._forget()
@@ -214,10 +238,10 @@ class Worker:
             self.counters.stand(role, [s.work for s in self._all_shards() if s.role == role])
         self.counters.dead += len(self._masking.dead)
         self.counters.committed(seconds)
-        self.counters.lag = {p: lag for p, at in self._reached.items() if (lag := self._behind(p, at)) is not None}
+        self.counters.lag |= {p: lag for p, at in self._reached.items() if (lag := self._unread(p, at)) is not None}
 
-    def _behind(self, partition: int, at: int) -> int | None:
-        """How far a position is from the end, as the client saw it last; asks nobody."""
+    def _unread(self, partition: int, at: int) -> int | None:
+        """How many offsets the end has before a position, as the client saw it last; asks nobody."""
         _, end = self._consumer.get_watermark_offsets(self._kafka.TopicPartition(self._topic, partition), cached=True)
         return max(0, end - at) if end >= 0 else None
 
@@ -234,32 +258,39 @@ class Worker:
         began = time.monotonic()
         self.counters.restoring = True
         # waits while a former owner's transaction is still open, so that no record is read twice
-        notes: dict[int, str] = {}
-        for place in committed(consumer, partitions, "asking where the group stands"):
-            if place.offset >= 0:
-                self._reached[place.partition] = place.offset
-                notes[place.partition] = place.metadata or ""
-                self._miss(consumer, place)
+        stored = {place.partition: place for place in committed(consumer, partitions, "asking where the group stands")}
+        notes = {p: (place.metadata or "") if place.offset >= 0 else "" for p, place in stored.items()}
         names = {role: (self._views[role].name, self._masking.disguises[role]) for role in self._masking.stateful}
+        wanted = [view for view, _ in names.values()] + ([SOURCE] if self._binding is not None else [])
+        found = self._restorer.look(notes, wanted) if wanted else {}
         for place in partitions:
+            said, group = found.get(place.partition, {}), stored[place.partition].offset
+            at = group if group >= 0 else None
+            if self._binding is not None:
+                at = self._binding.settle(place.partition, at, said[SOURCE].position, self._say)
             starts = {role: one.starts.get(place.partition, 0) for role, one in self._views.items()}
-            if place.partition not in self._reached:
-                place.offset = min(starts.values()) or self._kafka.OFFSET_BEGINNING
-            note = notes.get(place.partition, "")
-            self._shards[place.partition], late = self._restorer.restore(place.partition, names, starts, note)
+            place.offset = self._begin(consumer, place.partition, at, min(starts.values()))
+            self._shards[place.partition], late = self._restorer.restore(place.partition, names, starts, said)
             for role, out in late.items():
                 self._masking.pending[role] += out
+        self._assignment |= {place.partition for place in partitions}
         attach(consumer, self._protocol, partitions)
         self.counters.restore_seconds = time.monotonic() - began
         self.counters.restoring = False
 
-    def _miss(self, consumer: Any, place: Any) -> None:
-        """Say so if the source has forgotten records that nobody read."""
-        low, _ = consumer.get_watermark_offsets(self._kafka.TopicPartition(self._topic, place.partition), TIMEOUT)
-        if low > place.offset:
-            self.counters.lost += low - place.offset
-            gone = f"partition {place.partition}: the source has forgotten {low - place.offset:,} records unread"
-            self._say(f"{gone} (retention); no view will have them")
+    def _begin(self, consumer: Any, partition: int, at: int | None, start: int) -> int:
+        """The offset to read from; says so if the source has forgotten records that nobody read."""
+        low, high = consumer.get_watermark_offsets(self._kafka.TopicPartition(self._topic, partition), TIMEOUT)
+        if at is None:
+            begin = max(low, start)
+        else:
+            begin = self._reached[partition] = max(low, at)
+            if low > at:
+                self.counters.lost += low - at
+                gone = f"partition {partition}: the source has forgotten {low - at:,} records unread"
+                self._say(f"{gone} (retention); no view will have them")
+        self.counters.lag[partition] = max(0, high - begin)
+        return int(begin)
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         if not self._lost:
@@ -267,6 +298,8 @@ class Worker:
         for place in partitions:
             self._shards.pop(place.partition, None)
             self._reached.pop(place.partition, None)
+            self._assignment.discard(place.partition)
+            self.counters.lag.pop(place.partition, None)
         detach(consumer, self._protocol, partitions)
 
     def _gone(self, consumer: Any, partitions: list[Any]) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from shoal.core.sealed_state import seal, unseal
 KIND = "a view"
 VERSION = 2
 PIECE = 500_000  # bytes; brokers and clients take a million at most unless told otherwise
+FAR = 1 << 62  # from where to read for what has no state
 PATIENCE = 60.0  # seconds until the changelog must show what was committed
 TAIL = 64  # changelog records read first: the newest position is nearly always among them
 
@@ -41,11 +42,15 @@ class Tick(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
-    """What is published: all input before ``next`` and the first ``ticks`` ticks; ``since``: where to read from."""
+    """What is published: all input before ``next`` and the first ``ticks`` ticks; ``since``: where to read from.
+
+    ``source`` is the id of the topic that ``next`` counts in, where the position is that of the source itself.
+    """
 
     next: int
     ticks: int
     since: int
+    source: str = ""
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
@@ -178,63 +183,77 @@ def name_of(view: str, snapshot: Snapshot) -> str:
 
 
 class Changelog:
-    """Reads what was committed to one changelog partition."""
+    """Reads what was committed to partitions of a changelog, all of them at once."""
 
     def __init__(self, properties: Mapping[str, Any], topic: str, keys: KeyRing) -> None:
         self._properties, self._topic, self._seal = properties, topic, Seal(keys)
-        self.early = 0  # how often the last reading found less than was committed
+        self.early: set[int] = set()  # partitions in which the last reading found less than was committed
 
-    def read(self, partition: int, views: list[str], note: str = "") -> dict[str, Found]:
-        """What is known of each view, once it shows what the note of the newest commit says."""
-        stands = stands_of(note, views)
-        self.early = 0
+    def read(self, notes: Mapping[int, str], views: list[str]) -> dict[int, dict[str, Found]]:
+        """What is known of each view, by partition, once it shows what the note of the newest commit says."""
+        out: dict[int, dict[str, Found]] = {}
+        self.early = set()
         patience = time.monotonic() + PATIENCE
-        with Reader(self._properties, self._topic, partition) as reader:
-            while True:
-                found = self._newest(reader, views)
-                if all(found[view].shows(stand) for view, stand in stands.items()):
-                    return found
+        with Reader(self._properties, self._topic, list(notes)) as reader:
+            while len(out) < len(notes):
+                found = self._newest(reader, [p for p in notes if p not in out], views)
+                for partition, said in found.items():
+                    stands = stands_of(notes[partition], views)
+                    if all(said[view].shows(stand) for view, stand in stands.items()):
+                        out[partition] = said
+                late = [p for p in notes if p not in out]
+                if not late:
+                    break
                 if time.monotonic() > patience:
-                    raise KafkaError("it does not show what was committed", where=f"{self._topic}, {partition}")
-                self.early += 1
+                    raise KafkaError("it does not show what was committed", where=f"{self._topic}, {late[0]}")
+                self.early |= set(late)
                 time.sleep(0.1)
+        return out
 
-    def _newest(self, reader: Reader, views: list[str]) -> dict[str, Found]:
+    def _newest(self, reader: Reader, partitions: list[int], views: list[str]) -> dict[int, dict[str, Found]]:
         """The end first, then as far back as the newest snapshots."""
-        low, high = reader.ends()
-        start = max(low, high - TAIL)
-        while True:
-            found = self._collect(reader, start, views)
-            lacking = [v for v in views if found[v].position is None]
-            since = [p.since for v in views if (p := found[v].position) is not None]
-            wanted = max(low, min(since)) if since else start
-            if wanted < start:
-                start = wanted
-            elif lacking and start > low:
-                start = max(low, high - (high - start) * 16)
-            else:
-                return found
+        ends = {p: reader.ends(p) for p in partitions}
+        starts = {p: max(low, high - TAIL) for p, (low, high) in ends.items()}
+        out: dict[int, dict[str, Found]] = {}
+        while starts:
+            found = self._collect(reader, starts, views)
+            out |= found
+            starts = {p: at for p, said in found.items() if (at := _further(said, starts[p], *ends[p])) < starts[p]}
+        return out
 
-    def _collect(self, reader: Reader, start: int, views: list[str]) -> dict[str, Found]:
-        found = {view: Found() for view in views}
-        for message in reader.read(start):
+    def _collect(self, reader: Reader, starts: Mapping[int, int], views: list[str]) -> dict[int, dict[str, Found]]:
+        found = {partition: {view: Found() for view in views} for partition in starts}
+        for message in reader.read(starts):
             if message.value() is None or message.key() is None:
                 continue
             view, kind, _ = message.key().decode().rsplit("/", 2)
-            if view in found:
-                found[view].take(kind, self._seal.open(message.value(), message.key(), message.partition()))
+            if view in views:
+                value = self._seal.open(message.value(), message.key(), message.partition())
+                found[message.partition()][view].take(kind, value)
         return found
 
 
-class Reader:
-    """Reads committed records of one partition, to its end or to an offset; part of no group."""
+def _further(found: Mapping[str, Found], start: int, low: int, high: int) -> int:
+    """From where to read again: what was found names an earlier snapshot, or a view has shown nothing yet."""
+    since = [one.position.since for one in found.values() if one.position is not None]
+    wanted = max(low, min(since)) if since else start
+    if wanted < start:
+        return wanted
+    lacking = any(one.position is None for one in found.values())
+    return max(low, high - (high - start) * 16) if lacking else start
 
-    def __init__(self, properties: Mapping[str, Any], topic: str, partition: int) -> None:
+
+class Reader:
+    """Reads committed records of a topic's partitions, to their ends or to an offset; part of no group."""
+
+    def __init__(self, properties: Mapping[str, Any], topic: str, partitions: Sequence[int]) -> None:
         self._kafka = library()
-        self._place = (topic, partition)
+        self._topic, self._partitions = topic, partitions
         settings = {"group.id": f"shoal-{topic}", "enable.auto.commit": False, "enable.partition.eof": True}
+        # what is there is all we want: a broker that waits for more makes us wait
+        quick = {"fetch.wait.max.ms": 20, "fetch.error.backoff.ms": 50}
         self._consumer = self._kafka.Consumer(
-            {**properties, **settings, "isolation.level": "read_committed", "auto.offset.reset": "error"}
+            {**properties, **settings, **quick, "isolation.level": "read_committed", "auto.offset.reset": "error"}
         )
 
     def __enter__(self) -> Reader:
@@ -246,38 +265,39 @@ class Reader:
     def is_there(self) -> bool:
         """Whether the topic exists; that we may not see it does not mean that it does not."""
         try:
-            listed = self._consumer.list_topics(self._place[0], timeout=TIMEOUT).topics.get(self._place[0])
+            listed = self._consumer.list_topics(self._topic, timeout=TIMEOUT).topics.get(self._topic)
         except self._kafka.KafkaException as error:
-            raise told(error.args[0], f"asking for {self._place[0]}") from None
+            raise told(error.args[0], f"asking for {self._topic}") from None
         if listed is None or (listed.error is not None and listed.error.name() == "UNKNOWN_TOPIC_OR_PART"):
             return False
         if listed.error is not None:
-            raise told(listed.error, f"asking for {self._place[0]}")
+            raise told(listed.error, f"asking for {self._topic}")
         return True
 
-    def ends(self) -> tuple[int, int]:
-        """The first offset, and the one behind the last committed record."""
+    def ends(self, partition: int) -> tuple[int, int]:
+        """The first offset of a partition, and the one behind its last committed record."""
+        place = self._kafka.TopicPartition(self._topic, partition)
         try:
-            low, high = self._consumer.get_watermark_offsets(self._kafka.TopicPartition(*self._place), timeout=TIMEOUT)
+            low, high = self._consumer.get_watermark_offsets(place, timeout=TIMEOUT)
         except self._kafka.KafkaException as error:
-            raise told(error.args[0], f"reading {self._place[0]}") from None
+            raise told(error.args[0], f"reading {self._topic}") from None
         return low, high
 
-    def read(self, start: int, end: int | None = None) -> Iterator[Any]:
-        """Messages from ``start`` on; up to ``end``, or until nothing committed is left."""
-        self._consumer.assign([self._kafka.TopicPartition(*self._place, start)])
+    def read(self, starts: Mapping[int, int], end: int | None = None) -> Iterator[Any]:
+        """Messages of these partitions from their offsets on; before ``end``, or until nothing committed is left."""
+        left = {p for p, start in starts.items() if end is None or start < end}
+        self._consumer.assign([self._kafka.TopicPartition(self._topic, p, starts[p]) for p in left])
         patience = time.monotonic() + 4 * TIMEOUT
-        while end is None or start < end:
+        while left:
             # it comes back when it has so many, or then: the end of a partition does not call it back
             for message in self._consumer.consume(5_000, 0.05):
-                kind = kind_of(message, f"reading {self._place[0]}")
-                if kind == "record":
-                    if end is not None and message.offset() >= end:
-                        return
-                    start = message.offset() + 1
+                kind, partition = kind_of(message, f"reading {self._topic}"), message.partition()
+                if kind == "end" or (kind == "record" and end is not None and message.offset() >= end):
+                    left.discard(partition)
+                elif kind == "record" and partition in left:
                     patience = time.monotonic() + 4 * TIMEOUT
                     yield message
-                elif kind == "end":
-                    return
+                    if end is not None and message.offset() == end - 1:
+                        left.discard(partition)
             if time.monotonic() > patience:
-                raise KafkaError("the broker gives no records", where=self._place[0])
+                raise KafkaError("the broker gives no records", where=self._topic)

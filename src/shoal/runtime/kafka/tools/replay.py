@@ -20,9 +20,11 @@ from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.formats.registry import codec_of
-from shoal.runtime.kafka.provision.served import served_now
-from shoal.views.records import RecordViews
-from shoal.views.role_view import RoleView
+from shoal.runtime.kafka.provision.served import Served, served_now
+from shoal.runtime.kafka.serve import stateful
+from shoal.runtime.kafka.serve.masking import Masking
+from shoal.runtime.kafka.serve.shards import Shard, records_of
+from shoal.runtime.kafka.state.changelog import Seal
 
 
 class Pointer(msgspec.Struct, frozen=True):
@@ -57,8 +59,8 @@ class Replay:
         self._dead = internal(self._topic, "dead")
         self._codec = codec_of(policy)
         self._policy = policy
-        views = [RoleView.of(policy, role) for role in policy.views]
-        self._views = RecordViews([v for v in views if not v.windows], keys)
+        self._keys = keys
+        self._shards: list[Shard] = []
 
     def run(self, *, dry: bool = False) -> Replayed:
         """All pointers that were not replayed yet; ``dry`` only looks."""
@@ -66,18 +68,19 @@ class Replay:
         source = self._consumer(f"shoal-{self._topic}.replay.source")
         try:
             pointers, positions = self._pointers(consumer)
-            self._served = served_now(self._policy)
+            served = served_now(self._policy)
+            self._try_on(served)
             found = Replayed(pointers=len(merged(pointers)))
             ready: list[Any] = []
             still: list[Pointer] = []
             for pointer in merged(pointers):
-                views = {s.topic for s in self._served.values() if s.begun(pointer.partition, pointer.offset)}
+                views = {s.topic for s in served.values() if s.begun(pointer.partition, pointer.offset)}
                 message = self._look_up(source, pointer)
                 if message is None:
                     found.gone += 1
                 elif views and not views & set(pointer.views):
                     found.settled += 1
-                elif views <= set(pointer.views) and self._fits(message.value()):
+                elif views <= set(pointer.views) and self._fits(message):
                     ready.append(message)
                 else:
                     found.partly += not views <= set(pointer.views)
@@ -141,14 +144,29 @@ class Replay:
                 return message if kind == "record" and message.offset() == pointer.offset else None
         raise KafkaError("the source does not answer", where=self._topic)
 
-    def _fits(self, value: bytes | None) -> bool:
-        if value is None:
+    def _fits(self, message: Any) -> bool:
+        """Whether the workers would read it now: tried by what they do themselves, every limit among it."""
+        if message.value() is None:
             return False
-        try:
-            record = self._codec.decode(value) if self._codec is not None else value
-        except InputError:
-            return False
-        return not self._views.many([record]).refused
+        decode = self._codec.decode if self._codec is not None else None
+        for shard in self._shards:
+            shard.next = 0
+        self._masking.take(records_of([message], decode), {message.partition(): self._shards})
+        fits = not self._masking.dead
+        self._masking.forget()
+        return fits
+
+    def _try_on(self, served: Mapping[str, Served]) -> None:
+        """The views as the workers have them, to try records on; nothing of it is published or kept."""
+        self._masking = Masking(self._policy, self._keys, served, self._codec)
+        self._masking.open(self._topic, {one.topic: 1 for one in served.values()})
+        dressed, seal = self._masking.disguises, Seal(self._keys)
+        self._shards = [
+            Shard(
+                role, served[role].name, 0, stateful.start(self._policy, role, 0, self._keys, dressed[role], None), seal
+            )
+            for role in self._masking.stateful
+        ]
 
     def _queue(self, consumer: Any, positions: Mapping[int, int], ready: list[Any], still: list[Pointer]) -> None:
         name = f"shoal-{self._topic}-replay-{uuid.uuid4().hex}"
