@@ -10,6 +10,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from shoal.connect.kafka import KafkaError
@@ -94,6 +96,24 @@ def test_what_no_longer_waits_is_no_longer_shown(counters, page):
     found = samples(page)
     assert found["shoal_oldest_held_seconds", "research"] == 0
     assert found["shoal_smallest_group", "research"] == 3
+
+
+@given(st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 50), max_size=5)), min_size=1, max_size=12))
+def test_what_is_withheld_is_counted_once_and_never_falls(turns):
+    """Partitions come with what they withheld elsewhere, and go: the total is what this worker withheld itself."""
+    made, mine, expected, before = Counters.of(["research"]), [], 0, 0
+    for comes, withheld in turns:
+        if comes or not mine:
+            mine.append(Waiting(1000, 0, None, None))
+            made.begin(mine[-1])
+        else:
+            mine.pop(0)
+        for one, more in zip(mine, withheld, strict=False):
+            one.withheld += more
+            expected += more
+        made.stand("research", mine)
+        assert made.withheld["research"] == expected >= before
+        before = expected
 
 
 def test_ready_only_after_the_restore_and_live_only_while_the_loop_turns(counters, page):

@@ -6,6 +6,7 @@ import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds: the classes of commit latency
 
@@ -34,6 +35,7 @@ class Counters:
     oldest: dict[str, int] = field(default_factory=dict)  # when the oldest held record was sent, in milliseconds
     beat: float = 0.0  # the monotonic time of the loop's last turn
     paused: bool = False  # not ready: an order says to stand still
+    _counted: WeakKeyDictionary[Any, int] = field(default_factory=WeakKeyDictionary, repr=False, compare=False)
     restoring: bool = True  # not ready: partitions are not assigned, or their state is being read
 
     @classmethod
@@ -56,9 +58,16 @@ class Counters:
         self.commit_sum += seconds
         self.commit_classes[bisect.bisect_left(BOUNDS, seconds)] += 1
 
+    def begin(self, work: Any) -> None:
+        """A partition of a view came: what it withheld before was counted by whoever had it then."""
+        self._counted[work] = work.withheld
+
     def stand(self, role: str, work: Sequence[Any]) -> None:
         """How a view that remembers stands, over its partitions."""
-        self.withheld[role] = sum(w.withheld for w in work)
+        for one in work:
+            # the state counts since the view began, over all its owners; a counter must never fall when one leaves
+            self.withheld[role] += one.withheld - self._counted.get(one, 0)
+            self._counted[one] = one.withheld
         self.held[role] = sum(w.held for w in work)
         sizes = [w.smallest for w in work if w.smallest is not None]
         waiting = [w.oldest for w in work if w.oldest is not None]

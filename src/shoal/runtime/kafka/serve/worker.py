@@ -271,6 +271,8 @@ class Worker:
             starts = {role: one.starts.get(place.partition, 0) for role, one in self._views.items()}
             place.offset = self._begin(consumer, place.partition, at, min(starts.values()))
             self._shards[place.partition], late = self._restorer.restore(place.partition, names, starts, said)
+            for shard in self._shards[place.partition]:
+                self.counters.begin(shard.work)
             for role, out in late.items():
                 self._masking.pending[role] += out
         self._assignment |= {place.partition for place in partitions}
