@@ -177,3 +177,15 @@ def test_the_dashboard_and_the_page_name_all_metrics_and_no_others(page):
     assert told == {name.removesuffix("_bucket") for name in there}
     privacy = {"shoal_smallest_group", "shoal_withheld_share", "shoal_oldest_held_seconds"}
     assert privacy <= set(named)
+
+
+def test_alert_rules_are_written_and_name_metrics_that_exist(page):
+    from scripts import alerts
+
+    assert alerts.TARGET.read_text() == alerts.text(), "run scripts/alerts.py"
+    there = {name for name, _ in samples(page)}
+    for rule in alerts.rules()["groups"][0]["rules"]:
+        named = set(re.findall(r"shoal_[a-z_]+", rule["expr"]))
+        assert named
+        assert named <= there, rule["alert"]
+        assert rule["annotations"]["summary"]

@@ -45,7 +45,7 @@ class Log:
         self._consumer.close()
 
     def ends(self) -> dict[int, int]:
-        """The offset behind the last record of each partition."""
+        """The offset after the last record of each partition."""
         return {p: end for p, (_, end) in self._watermarks().items()}
 
     def since(self, milliseconds: int) -> dict[int, int]:

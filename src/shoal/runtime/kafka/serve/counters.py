@@ -30,7 +30,7 @@ class Counters:
     commit_sum: float = 0.0  # of all commits
     commit_classes: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     restore_seconds: float = 0.0  # of the last assignment
-    lag: dict[int, int] = field(default_factory=dict)  # records behind the end, by partition
+    lag: dict[int, int] = field(default_factory=dict)  # records not read yet, by partition
     smallest: dict[str, int] = field(default_factory=dict)  # the fewest people a released record hides among
     oldest: dict[str, int] = field(default_factory=dict)  # when the oldest held record was sent, in milliseconds
     beat: float = 0.0  # the monotonic time of the loop's last turn

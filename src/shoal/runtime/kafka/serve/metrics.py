@@ -77,9 +77,11 @@ class Metrics:
         yield core.HistogramMetricFamily(
             "shoal_commit_seconds", "How long a commit takes.", buckets=buckets, sum_value=now.commit_sum
         )
-        lag = core.GaugeMetricFamily("shoal_lag_records", "Records behind the end of the source.", labels=["partition"])
-        for partition, behind in dict(now.lag).items():
-            lag.add_metric([str(partition)], behind)
+        lag = core.GaugeMetricFamily(
+            "shoal_lag_records", "Records of the source that are not read yet.", labels=["partition"]
+        )
+        for partition, unread in dict(now.lag).items():
+            lag.add_metric([str(partition)], unread)
         yield lag
 
     def _state(self) -> Iterator[Any]:

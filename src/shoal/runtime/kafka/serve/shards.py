@@ -53,7 +53,7 @@ class Shard:
     next: int = 0
     ticks: int = 0
     since: int = -1  # where in the changelog the newest snapshot begins
-    behind: int = 0  # records since the newest snapshot
+    unsaved: int = 0  # records since the newest snapshot
     ticked: int = 0  # ticks since
     newest: int = 0  # the number of the newest tick that was logged
     size: int = 0  # its bytes
@@ -69,7 +69,7 @@ class Shard:
             return [], []
         out = self.work.push([r for r in new if r.value is not None])
         self.next = new[-1].offset + 1
-        self.behind += len(new)
+        self.unsaved += len(new)
         self.dirty, self.ended, self.moved = True, False, time.monotonic()
         return out
 
@@ -102,13 +102,13 @@ class Shard:
             return True
         worth = 1 + self.size / LIGHT  # reading the log again costs less than writing a large state all the time
         waited = time.monotonic() - self.saved
-        return self.behind >= EVERY * worth or (self.behind + self.ticked > 0 and waited > OFTEN * worth)
+        return self.unsaved >= EVERY * worth or (self.unsaved + self.ticked > 0 and waited > OFTEN * worth)
 
     def snapshot(self) -> list[tuple[bytes, bytes]]:
         """The changelog records of a snapshot of now."""
         taken = Snapshot(VERSION, self.next, self.ticks, self.work.snapshot())
         out = [self._sealed(*piece) for piece in pieces_of(self.view, name_of(self.view, taken), taken)]
-        self.behind, self.ticked, self.size, self.saved = 0, 0, len(taken.data), time.monotonic()
+        self.unsaved, self.ticked, self.size, self.saved = 0, 0, len(taken.data), time.monotonic()
         return out
 
     def position(self) -> tuple[bytes, bytes]:
@@ -223,7 +223,7 @@ class Restorer:
                     self._silent(shard, records, ticks)
         for tick in ticks:
             shard.tick(tick)
-        shard.behind, shard.ticked = position.next - begin, position.ticks - before
+        shard.unsaved, shard.ticked = position.next - begin, position.ticks - before
 
     def _silent(self, shard: Shard, records: list[Record], ticks: list[Tick]) -> None:
         while ticks and records and ticks[0].next <= records[-1].offset:

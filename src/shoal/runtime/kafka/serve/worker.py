@@ -161,7 +161,7 @@ class Worker:
         """After the records that came with it: these partitions have nothing more to read before these offsets."""
         self._done |= set(ends)
         if self._upto is None:
-            # marks of the producers' own transactions take offsets, too: what is behind them is not unread
+            # marks of the producers' own transactions take offsets, too: they are not unread records
             passed = {p: max(self._reached.get(p, 0), self._positions.get(p, 0)) for p in ends}
             self._positions |= {p: end for p, end in ends.items() if end > passed[p] and p in self._assignment}
         for shard in (shard for partition in ends for shard in self._shards.get(partition, [])):
@@ -188,7 +188,7 @@ class Worker:
 
     def _commit(self, *, whole: bool = False, ticks: list[tuple[int, bytes, bytes]] | None = None) -> None:
         """All that is held, mixed, with state and offsets, in one transaction: it happens whole or not at all."""
-        shards = [s for s in self._all_shards() if s.dirty or ticks or (whole and s.behind + s.ticked)]
+        shards = [s for s in self._all_shards() if s.dirty or ticks or (whole and s.unsaved + s.ticked)]
         if not self._positions and not shards and not ticks:
             return
         began = time.monotonic()

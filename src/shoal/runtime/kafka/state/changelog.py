@@ -275,7 +275,7 @@ class Reader:
         return True
 
     def ends(self, partition: int) -> tuple[int, int]:
-        """The first offset of a partition, and the one behind its last committed record."""
+        """The first offset of a partition, and the one after its last committed record."""
         place = self._kafka.TopicPartition(self._topic, partition)
         try:
             low, high = self._consumer.get_watermark_offsets(place, timeout=TIMEOUT)

@@ -98,7 +98,7 @@ class Replay:
                 self._codec.close()
 
     def _pointers(self, consumer: Any) -> tuple[list[Pointer], Mapping[int, int]]:
-        """What stands in the dead-letter topic behind the last replay."""
+        """What stands in the dead-letter topic after the last replay."""
         listed = consumer.list_topics(self._dead, timeout=TIMEOUT).topics[self._dead]
         if listed.error is not None:
             raise told(listed.error, f"asking for {self._dead}")
