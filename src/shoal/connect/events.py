@@ -17,11 +17,11 @@ from pathlib import Path
 from select import select
 from typing import IO, cast
 
-import msgspec
 import numpy as np
 import polars as pl
 
 from shoal.connect.files import format_of
+from shoal.connect.ndjson import first_part, record_of
 from shoal.core.columns import require_columns
 from shoal.core.errors import InputError, OutputError, UsageError
 from shoal.core.originals import refuse, register
@@ -149,7 +149,7 @@ class Events:
         try:
             frame = pl.read_ndjson(io.BytesIO(lines), schema=schema)
             ends = int(np.count_nonzero(np.frombuffer(lines, np.uint8) == NEWLINE))  # thrice as fast as bytes.count
-            if frame.height == ends + (not lines.endswith(b"\n")) and not _has_parts(frame, lines):
+            if frame.height == ends + (not lines.endswith(b"\n")) and first_part(frame, lines) is None:
                 return frame
         except pl.exceptions.PolarsError:
             pass
@@ -159,7 +159,7 @@ class Events:
         """The type of each column, by the first lines that can be read."""
         seen: dict[str, set[type]] = {name: set() for name in self.columns}
         for line in lines.split(b"\n", 200)[:200]:
-            record = _record(line)
+            record = record_of(line)
             for name in self.columns:
                 if record is not None and record.get(name) is not None:
                     seen[name].add(type(record[name]))
@@ -176,7 +176,7 @@ class Events:
         """The slow road for a chunk with something wrong in it."""
         rows: list[dict[str, object]] = []
         for at, line in enumerate(lines.rstrip(b"\n").split(b"\n")):
-            record = _record(line)
+            record = record_of(line)
             if record is None:
                 if self.strict:
                     raise InputError("not a JSON object", where=f"{self.path}, line {self._lines + at + 1:,}")
@@ -231,26 +231,6 @@ def _cells(line: str) -> list[str] | None:
         return next(csv.reader(io.StringIO(line, newline=""), strict=True), None)
     except csv.Error:
         return None
-
-
-def _record(line: bytes) -> dict[str, object] | None:
-    try:
-        record = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
-
-
-def _has_parts(frame: pl.DataFrame, lines: bytes) -> bool:
-    """Whether a text is really an object or a list, which the fast road writes as text: fields nobody declared."""
-    texts = [c for c, dtype in frame.schema.items() if dtype == pl.String]
-    looks = frame.select(pl.any_horizontal(pl.lit(False), *(pl.col(c).str.contains(r"^[\[{]") for c in texts)))
-    suspects = looks.to_series().fill_null(False).arg_true()
-    if not len(suspects):
-        return False
-    every = lines.split(b"\n")
-    records = [_record(every[at]) for at in suspects]
-    return any(isinstance(r.get(c), list | dict) for r in records if r is not None for c in texts)
 
 
 def _fitting(value: object, dtype: pl.DataType) -> object:

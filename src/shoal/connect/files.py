@@ -23,6 +23,7 @@ from typing import cast as static_cast
 import polars as pl
 
 from shoal.connect.csv_shape import shape
+from shoal.connect.ndjson import first_part
 from shoal.connect.propose import infer
 from shoal.connect.types import Tell, cast, declarations, quiet
 from shoal.core.columns import require_once
@@ -85,7 +86,7 @@ def read(
         if kind == "parquet":
             frame = pl.read_parquet(io.BytesIO(raw))
         elif kind == "ndjson":
-            frame = pl.read_ndjson(io.BytesIO(_decoded(raw, path)), infer_schema_length=None)
+            frame = _read_ndjson(_decoded(raw, path), path)
         else:
             frame = infer(_read_csv(_decoded(raw, path), path, separator), asked.keys(), exact, tell)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -237,6 +238,20 @@ def _unzipped(raw: bytes, path: str) -> bytes:
                     hint="tables do not compress like this; if it is one, decompress it first",
                 )
     return bytes(out)
+
+
+def _read_ndjson(raw: bytes, path: str) -> pl.DataFrame:
+    """Objects stay objects: a column that holds texts and objects would become text, with all that is inside."""
+    frame = pl.read_ndjson(io.BytesIO(raw), infer_schema_length=None)
+    lines = b"\n".join(line for line in raw.split(b"\n") if line.strip())
+    at = first_part(frame, lines) if frame.height == lines.count(b"\n") + bool(lines) else None
+    if at is not None:
+        raise InputError(
+            "a column holds objects or lists beside single values",
+            where=f"{path}, record {at + 1:,}",
+            hint="write one kind of value per column",
+        )
+    return frame
 
 
 def _read_csv(raw: bytes, path: str, separator: str | None) -> pl.DataFrame:

@@ -11,6 +11,8 @@ from shoal.core.errors import InputError, PolicyError
 from shoal.core.originals import register
 
 Place = tuple[str | int, ...]
+MOST = 100_000  # values of one document: aliases of aliases would make billions of a few lines
+DEEPEST = 50  # levels of one document
 
 
 class Places:
@@ -19,6 +21,7 @@ class Places:
     def __init__(self, name: str) -> None:
         self.name = name
         self.lines: dict[Place, int] = {}
+        self.values = 0
 
     def at(self, place: Place) -> str:
         """``policy.yaml, line 7: columns.zip.hierarchy``."""
@@ -54,6 +57,8 @@ def parse(text: str, name: str) -> tuple[Any, Places]:
         raise PolicyError(
             f"not valid YAML ({error.problem})", where=where, hint="check indentation and quotes"
         ) from None
+    except RecursionError:
+        raise _too_deep(name) from None
     except yaml.YAMLError:
         raise PolicyError("not valid YAML", where=name, hint="check indentation and quotes") from None
     if root is None:
@@ -61,7 +66,20 @@ def parse(text: str, name: str) -> tuple[Any, Places]:
     return _plain(root, (), places), places
 
 
+def _too_deep(where: str) -> PolicyError:
+    return PolicyError(f"nested deeper than {DEEPEST} levels", where=where, hint="a policy has about six")
+
+
 def _plain(node: yaml.Node, place: Place, places: Places) -> Any:
+    places.values += 1
+    if len(place) > DEEPEST:  # an alias inside what it stands for has no end
+        raise _too_deep(places.name)
+    if places.values > MOST:
+        raise PolicyError(
+            f"more than {MOST:,} values, counting what aliases stand for",
+            where=places.name,
+            hint="write out what is needed; a long tree belongs in a file of its own",
+        )
     places.lines[place] = node.start_mark.line + 1
     if isinstance(node, yaml.MappingNode):
         out: dict[str, Any] = {}

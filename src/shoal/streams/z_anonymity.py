@@ -88,6 +88,12 @@ class ZAnon(StreamMethod, frozen=True, tag="z-anonymity"):
                 where="z-anonymity.noise",
                 hint="say `allow_noise: true` if that is meant",
             )
+        if self.noise is not None and self.sticky:
+            raise UsageError(
+                "noise may publish what `sticky` keeps back: the moment it appears tells what `sticky` hides",
+                where="z-anonymity.sticky",
+                hint="choose one of the two",
+            )
         if self.witnesses < 1 or self.longest < 1:
             raise UsageError("`witnesses` and `longest` must be at least 1", where="z-anonymity")
         _ = self.ceiling
