@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from shoal.connect import events, rows
 from shoal.connect.rows import files_of, head_of, records
 from shoal.core.errors import InputError, UsageError
 
@@ -59,3 +60,14 @@ def test_a_file_that_grows_keeps_its_name_and_one_that_is_replaced_does_not(tmp_
     assert head_of(path) == before
     path.write_text('{"n": 3}\n{"n": 2}\n')
     assert head_of(path) != before
+
+
+@pytest.mark.parametrize("reading", ["records", "events"])
+def test_a_line_that_does_not_end_cannot_fill_the_memory(tmp_path, monkeypatch, reading):
+    for module in (rows, events):
+        monkeypatch.setattr(module, "LONGEST", 1000)
+    path = tmp_path / "bomb.ndjson.gz"
+    path.write_bytes(gzip.compress(b'{"n": 1}\n' + b" " * 100_000))
+    source = records(path) if reading == "records" else events.Events(str(path), ["n"], chunk=500)
+    with pytest.raises(InputError, match="longer than"):
+        list(source)

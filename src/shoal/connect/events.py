@@ -20,7 +20,7 @@ from typing import IO, cast
 import numpy as np
 import polars as pl
 
-from shoal.connect.files import format_of
+from shoal.connect.files import LONGEST, format_of, too_long
 from shoal.connect.ndjson import first_part, record_of
 from shoal.core.columns import require_columns
 from shoal.core.errors import InputError, OutputError, UsageError
@@ -99,6 +99,8 @@ class Events:
                 break
             if b"\n" not in data:
                 rest.append(data)
+                if sum(map(len, rest)) > LONGEST:
+                    raise too_long(self.path)
                 continue
             data = b"".join([*rest, data])
             cut = end(data)

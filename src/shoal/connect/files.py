@@ -43,6 +43,7 @@ COMPRESSED = (".gz",)
 # a compressed file may grow to ROOM bytes, or EXPANSION times: tables compress up to thirtyfold, bombs a thousandfold
 ROOM, EXPANSION = 1 << 28, 200
 PIECE = 1 << 22
+LONGEST = 1 << 26  # bytes of one line of a stream: more is no record, and would fill the memory
 COMPARED = (pl.String, pl.Boolean, pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 
 
@@ -222,6 +223,15 @@ def _decoded(raw: bytes, path: str) -> bytes:
         line = raw.count(b"\n", 0, error.start) + 1
         raise InputError("not UTF-8 text", where=f"{path}, line {line}", hint="convert the file to UTF-8") from None
     return raw.removeprefix(b"\xef\xbb\xbf")
+
+
+def too_long(path: str) -> InputError:
+    """The error of a stream whose line does not end."""
+    return InputError(
+        f"a line is longer than {LONGEST:,} bytes",
+        where=path,
+        hint="expected a record per line: is the file of this format, and of which line ends?",
+    )
 
 
 def _unzipped(raw: bytes, path: str) -> bytes:

@@ -8,7 +8,7 @@ import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from shoal.connect.files import ENDINGS, format_of, read
+from shoal.connect.files import ENDINGS, LONGEST, format_of, read, too_long
 from shoal.core.errors import InputError, UsageError
 
 BATCH = 5_000
@@ -56,7 +56,9 @@ def _lines(path: Path, start: int) -> Iterator[list[bytes]]:
     batch: list[bytes] = []
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            for number, line in enumerate(stream):
+            for number, line in enumerate(iter(lambda: stream.readline(LONGEST + 1), b"")):
+                if len(line) > LONGEST:
+                    raise too_long(str(path))
                 if number < start:
                     continue
                 batch.append(line.rstrip(b"\r\n"))
