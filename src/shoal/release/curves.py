@@ -30,7 +30,8 @@ def anonymize_series(
 ) -> tuple[SeriesRelease, SeriesReport]:
     """Curves made (k,P)-anonymous and verified; see :func:`shoal.series.release.anonymize_series` for all parameters.
 
-    >>>     >>> curves = np.add.outer(np.arange(8), [0, 1, 2, 3])
+    >>> import numpy as np
+    >>> curves = np.add.outer(np.arange(8), [0, 1, 2, 3])
     >>> release, report = anonymize_series(curves, k=4, p=2)
     >>> report.verified
     True

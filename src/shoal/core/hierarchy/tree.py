@@ -29,8 +29,7 @@ class Tree(Hierarchy, frozen=True, tag="tree"):
         sorted values with that many children per node. A value the tree does not hold goes under the node ``default``;
         without it, its rows are withheld and counted.
 
-        >>> import msgspec
-    import polars as pl
+        >>> import polars as pl
         >>> tree = Tree(nodes={"respiratory": ["Asthma", "Covid"], "metabolic": ["Diabetes"]})
         >>> tree.preview(pl.Series(["Asthma", "Diabetes"])).rows()
         [('Asthma', 'respiratory', '*'), ('Diabetes', 'metabolic', '*')]
