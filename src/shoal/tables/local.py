@@ -76,6 +76,7 @@ class Local(TableMethod, frozen=True, tag="local"):
         from shoal.tables.improve import Improver, ordered
         from shoal.tables.local_start import start
         from shoal.tables.local_withhold import withhold
+        from shoal.tables.stir import stir
 
         rules = reachable(table, promises)
         view = ordered(table)
@@ -87,6 +88,6 @@ class Local(TableMethod, frozen=True, tag="local"):
         except KeyboardInterrupt:
             if self.interrupted == "nothing":
                 raise
-        labels = improver.labels
+        labels = stir(view, rules, improver.labels, seed)
         limit = int(self.suppress * table.size)
         return Grouping(withhold(view, pairs, rules, labels, limit) if limit else labels)

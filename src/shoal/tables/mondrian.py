@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from shoal.core.errors import UsageError
 from shoal.core.table import Table
 from shoal.promises.base import Promise
 from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
+
+HEAT = 0.1  # cuts are drawn by their loss where it differs by about this share
+WHOLE = 0.15  # the chance that a small segment is not cut
+FEW = 24  # groups up to which that is so; of more, both fall, so that a large table loses nothing to it
 
 
 class Mondrian(TableMethod, frozen=True, tag="mondrian"):
@@ -19,7 +25,9 @@ class Mondrian(TableMethod, frozen=True, tag="mondrian"):
     A segment of rows is cut where the two sides together lose the least: of each column, the ``tries`` cuts nearest
     its median are tested. Categories are cut in the order of their hierarchy, so that a side falls under a lower
     node. ``strict`` keeps equal values on one side; relaxed cuts rows at the median even between equal values, so
-    groups are smaller and their regions may touch.
+    groups are smaller and their regions may touch. Where a promise looks at sensitive values, cuts of nearly the same
+    loss are drawn by the seed, and small segments sometimes stay whole: who knows the method shall not read off which
+    cuts the promise forbade.
 
     Cost: O(rows x columns² x tries) per level of cutting, about log₂(rows / k) levels; memory three integers per row.
 
@@ -42,9 +50,13 @@ class Mondrian(TableMethod, frozen=True, tag="mondrian"):
     def form(
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
     ) -> Grouping:
-        """See :class:`TableMethod`. Needs no seed: nothing is random."""
+        """See :class:`TableMethod`. The seed draws cuts where a promise looks at sensitive values."""
         from shoal.kernels.tables.mondrian import mondrian
+        from shoal.tables.improve import draws
 
         rules = reachable(table, promises)
-        labels, _ = mondrian(table.matrix, table.shape(), rules, self.strict, self.tries)
+        few = min(1.0, FEW * 2 * rules.k / max(1, table.size)) if len(rules.kind) else 0.0
+        heat, whole = HEAT * few, WHOLE * few
+        drawn = int(draws(seed, 0, 1)[0] >> np.uint64(1))
+        labels, _ = mondrian(table.matrix, table.shape(), rules, self.strict, self.tries, heat, whole, drawn)
         return Grouping(labels)

@@ -47,9 +47,13 @@ class Settled(TableMethod, frozen=True):
         rules = reachable(table, promises)
         if not table.size:
             return Grouping(np.zeros(0, np.int32))
+        from shoal.tables.stir import stir
+
         labels = self.part(table, rules, seed, progress)
         progress(0.8, "mending")
-        return Grouping(settle(table, promises, labels, suppress=self.suppress))
+        labels = settle(table, promises, labels, suppress=self.suppress)
+        stirred = stir(table, rules, labels, seed)
+        return Grouping(settle(table, promises, stirred, suppress=self.suppress) if stirred is not labels else labels)
 
 
 def settle(table: Table, promises: Sequence[Promise], labels: Labels, *, suppress: float = 0.0) -> Labels:

@@ -5,13 +5,19 @@ import numpy as np
 from shoal.kernels.compile import kernel
 from shoal.kernels.shared.boxes import bound, box_cost, cell_cost
 from shoal.kernels.shared.promises import holds, workspace
+from shoal.kernels.tables.local_pairs import draw
 
 LARGE = 1 << 16
+SMALL = 4  # times k
 
 
 @kernel
-def mondrian(matrix, shape, rules, strict, tries):
+def mondrian(matrix, shape, rules, strict, tries, heat=0.0, stop_share=0.0, seed=0):
     """A label per row, and the number of groups. Up to ``tries`` cuts are tested per column, the most even ones.
+
+    With ``heat`` the loss of every cut is judged with random noise of about that share, of small segments with three
+    times that, and these stay whole with the chance ``stop_share``: who knows the rows cannot tell which cuts were
+    possible.
 
     O(rows x columns² x tries) per level of the recursion, and as many levels as the logarithm of rows / k; segments
     of more than LARGE rows try one cut per column, which costs little: they are cut many times more.
@@ -33,6 +39,7 @@ def mondrian(matrix, shape, rules, strict, tries):
     groups = 0
     spread = np.empty(m)
     cuts = np.empty(tries, np.int64)
+    state = np.full(1, np.uint64(seed), np.uint64)
     while depth:
         depth -= 1
         start, stop = stack[depth, 0], stack[depth, 1]
@@ -43,7 +50,10 @@ def mondrian(matrix, shape, rules, strict, tries):
         best = np.inf
         best_column, best_cut = -1, -1
         allowed = tries if stop - start <= LARGE else 1
-        if stop - start >= 2 * rules.k:
+        small = heat > 0 and stop - start < SMALL * rules.k
+        warm = 3 * heat if small else heat
+        whole = small and draw(state) < stop_share
+        if stop - start >= 2 * rules.k and not whole:
             for j in np.argsort(spread, kind="mergesort"):
                 if low[j] == high[j]:
                     continue
@@ -56,6 +66,8 @@ def mondrian(matrix, shape, rules, strict, tries):
                     loss = (middle - start) * box_cost(shape, side_low, side_high)
                     bound(matrix, rows, middle, stop, side_low, side_high)
                     loss += (stop - middle) * box_cost(shape, side_low, side_high)
+                    if heat > 0:  # noise of a Gumbel distribution: cuts are drawn by their loss
+                        loss *= np.exp(-warm * np.log(-np.log(draw(state) + 1e-300) + 1e-300))
                     if loss < best - 1e-12:
                         best, best_column, best_cut = loss, j, cuts[at]
         if best_column < 0:
