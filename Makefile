@@ -1,8 +1,9 @@
 # make demo   the environment, the package, a tour            make lint   style, types, layers
 # make test   everything the project promises                 make bench  figures, each beside its peer
 # make docs   the generated reference pages                   make kafka  a real local broker to play with
+# make fuzz   new random cases for every family, SECONDS=3600 SEED=5
 # make chaos  a million records, 50 kills, three brokers; about twenty minutes
-.PHONY: demo test lint bench docs kafka chaos env system lock clean
+.PHONY: demo test lint bench docs kafka chaos fuzz env system lock clean
 .DEFAULT_GOAL := demo
 
 PYTHON ?= python3
@@ -49,6 +50,9 @@ kafka: env
 chaos: env
 	sh scripts/system.sh
 	PYTHONPATH=. $(BIN)/python tests/kafka/chaos.py --records 1000000 --kills 50 --seed $(or $(SEED),21)
+
+fuzz: env
+	$(BIN)/python scripts/fuzz.py --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
 # after changing dependencies: versions and hashes, no addresses
 lock:

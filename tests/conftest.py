@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
-settings.load_profile("house")
+settings.register_profile("fuzz", settings.get_profile("house"), derandomize=False, print_blob=True)
+settings.load_profile("fuzz" if os.environ.get("SHOAL_FUZZ") else "house")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
