@@ -324,13 +324,8 @@ def anonymize_view(
     chosen = loaded.view(view)
     about = {**loaded.types(), **(types or {})}
     declared = loaded.schema.columns  # of others nothing is told: without a header line their names are values
-    frame = read(
-        data,
-        separator=separator,
-        types=about,
-        exact=loaded.exact(chosen),
-        tell=lambda column, words: tell(column, words) if column in declared else None,
-    )
+    known: Tell = lambda column, words: tell(column, words) if column in declared else None  # noqa: E731
+    frame = read(data, separator=separator, types=about, exact=loaded.exact(chosen), tell=known)
     masked = table_view(loaded, chosen.name, frame, keys)
     using = method or chosen.method
     if using is not None and not isinstance(using, str | TableMethod):
