@@ -184,7 +184,9 @@ def _run(
     place = places.Place.of(events, key).after(stopped.place if stopped is not None else None, key)
     if stopped is not None:
         say(_where(events, place, stopped.place))
-    source = Events(events, job.columns, strict=strict, beat=QUIET)
+    declared = (job.view or job).schema.columns
+    types = {name: column.type for name, column in declared.items()}
+    source = Events(events, job.columns, strict=strict, beat=QUIET, types=types)
     sink = Sink(output, append=stopped is not None)
     keep_apart([output, synthetic], [events])
     marks = Path(synthetic).open("a") if synthetic else None  # noqa: SIM115
@@ -219,6 +221,7 @@ def _run(
         places.write(file, place.moved(runner.first - begun), runner.snapshot())
         runner.forget_ticks()
     live.line(end=True)
+    _refuse_absent(job, source.unseen, runner.first - begun)
     if watch and watching is not None:
         from shoal.report.stream_figures import save
 
@@ -283,6 +286,39 @@ def _goal(decision: Any) -> str:
     return f"p {decision.p:.2f}{'' if decision.reached else missed}"
 
 
+WHY = {
+    "rare": "shown by too few people",
+    "late": "late, and too few are certain",
+    "too_late": "too late",
+    "future": "ahead of the clock",
+    "bad": "unreadable: no time, subject or usable value",
+    "unknown": "unknown to the hierarchy",
+    "full": "beyond the memory",
+    "due": "delay over",
+    "sticky": "decided before",
+    "end": "left at the end",
+}
+
+
+def _why(counters: Mapping[str, int]) -> str:
+    """Why events were withheld, in words."""
+    parts = [f"{counters[name]:,} {words}" for name, words in WHY.items() if counters.get(name)]
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _refuse_absent(job: StreamJob, unseen: set[str], count: int) -> None:
+    """A column that no event had cannot be what was meant."""
+    needed = [n for n in job.schema.columns if n in unseen and job.schema[n].role in ("time", "subject", "quasi")]
+    if count and needed:
+        from shoal.core.errors import InputError
+
+        raise InputError(
+            f"none of {count:,} events has a value in the column {needed[0]!r}",
+            where="stream",
+            hint="compare the names of columns in the events with the policy or the options",
+        )
+
+
 def _delayed(found: Mapping[str, Any]) -> list[str]:
     """What a method with delay says of itself."""
     seconds = f", {found['wait_most']:,.1f} s" if "wait_most" in found else ""
@@ -331,7 +367,7 @@ class _Live:
             f"{counters['events']:,} events",
             f"{counters['events'] / max(now - self._start, 1e-9):,.0f}/s",
             f"{counters['released']:,} released",
-            f"{counters['withheld']:,} withheld",
+            f"{counters['withheld']:,} withheld{_why(counters) if end else ''}",
             *[f"{name.replace('_', ' ')}: {count:,}" for name, count in counters.items() if name.startswith("level_")],
             *([f"z {found['z']}"] if "z" in found else []),
             *(_delayed(found) if "loss" in found else []),

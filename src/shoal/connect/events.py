@@ -12,7 +12,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from select import select
 from typing import IO, cast
@@ -25,20 +25,34 @@ from shoal.connect.ndjson import first_part, record_of
 from shoal.core.columns import require_columns
 from shoal.core.errors import InputError, OutputError, UsageError
 from shoal.core.originals import refuse, register
+from shoal.core.schema import Type
 
 CHUNK = 8 << 20
 FAR = 1000  # lines that one quoted text may take
 NEWLINE = 10
+# what JSON has no type for comes as text, and is read as declared by whoever knows the policy
+DTYPES: dict[Type, pl.DataType] = {
+    "int": pl.Int64(), "float": pl.Float64(), "bool": pl.Boolean(),
+    "str": pl.String(), "date": pl.String(), "datetime": pl.String(),
+}  # fmt: skip
 
 
 class Events:
     """A source of frames with the columns asked for. ``bad`` counts lines that could not be read.
 
-    With a ``beat``, a pipe that is quiet for so many seconds gives a frame without rows, again and again.
+    With a ``beat``, a pipe that is quiet for so many seconds gives a frame without rows, again and again. ``types`` are
+    declared; of other columns the first lines tell. ``unseen`` are the columns that no event had a value in, so far.
     """
 
     def __init__(
-        self, path: str, columns: Sequence[str], *, strict: bool = False, chunk: int = CHUNK, beat: float | None = None
+        self,
+        path: str,
+        columns: Sequence[str],
+        *,
+        strict: bool = False,
+        chunk: int = CHUNK,
+        beat: float | None = None,
+        types: Mapping[str, Type | None] | None = None,
     ) -> None:
         register(path)
         self.path = path
@@ -49,9 +63,16 @@ class Events:
         self._beat = beat
         self.waiting = False  # for the next bytes: the one moment when a stop signal may break in
         self._lines = 0
+        self._types = {name: DTYPES[kind] for name, kind in (types or {}).items() if kind is not None}
+        self.unseen = set(self.columns)
         self._schema: dict[str, pl.DataType] | None = None
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
+        for frame in self._frames():
+            self.unseen -= {n for n in self.unseen if frame.height and frame[n].null_count() < frame.height}
+            yield frame
+
+    def _frames(self) -> Iterator[pl.DataFrame]:
         kind = "ndjson" if self.path == "-" else format_of(self.path)
         if kind == "parquet":
             yield from self._parquet()
@@ -171,7 +192,8 @@ class Events:
             frozenset({int, float}): pl.Float64(),
             frozenset({bool}): pl.Boolean(),
         }
-        self._schema = {name: kinds.get(frozenset(types), pl.String()) for name, types in seen.items()}
+        guessed = {name: kinds.get(frozenset(types), pl.String()) for name, types in seen.items()}
+        self._schema = {name: self._types.get(name, kind) for name, kind in guessed.items()}
         return self._schema
 
     def _line_by_line(self, lines: bytes, schema: dict[str, pl.DataType]) -> pl.DataFrame:
@@ -263,19 +285,26 @@ def _open(path: str) -> IO[bytes]:
         raise InputError(f"cannot be opened ({error.strerror})", where=path) from None
 
 
+def _created(path: Path, mode: str) -> IO[bytes]:
+    """A file to write to, compressed if its name says so; without the time of writing, which would tell when."""
+    if path.suffix != ".gz":
+        return path.open(mode)
+    return cast(IO[bytes], gzip.GzipFile(path, mode, mtime=0))
+
+
 class Sink:
     """Released rows out, batch by batch: NDJSON, or CSV by the file's name. A resumed stream appends."""
 
     def __init__(self, path: str, *, append: bool = False) -> None:
-        self._kind = "ndjson" if path == "-" else format_of(path)
+        self._kind = "ndjson" if path in ("-", os.devnull) else format_of(path)
         if self._kind == "parquet":
             raise UsageError("a stream is written as NDJSON or CSV", where=path)
         refuse(path)
         try:
-            self._out = sys.stdout.buffer if path == "-" else Path(path).open("ab" if append else "wb")  # noqa: SIM115
+            self._out = sys.stdout.buffer if path == "-" else _created(Path(path), "ab" if append else "wb")
         except OSError as error:
             raise OutputError(f"cannot be written ({error.strerror})", where=path) from None
-        self._new = path == "-" or self._out.tell() == 0
+        self._new = path in ("-", os.devnull) or Path(path).stat().st_size == 0 or not append
 
     def write(self, frame: pl.DataFrame) -> None:
         """One batch."""
@@ -283,7 +312,7 @@ class Sink:
             if self._kind == "csv":
                 self._out.write(frame.write_csv(include_header=self._new).encode())
             else:
-                frame.write_ndjson(self._out)
+                self._out.write(frame.write_ndjson().encode())
             self._out.flush()
         except BrokenPipeError:
             raise
