@@ -122,7 +122,7 @@ def queries(report: SeriesReport) -> list[Section]:
             f"guessing misses {found['query_similarity_chance']:.1%}",
         ),
     ]
-    about = "Answered from envelopes and patterns alone, compared with the original curves; 40 questions of each kind."
+    about = "Answered from envelopes and patterns alone, compared with the original curves; 600 questions of each kind."
     return [
         Section("Questions to the release", [Grid(["Question", "Mean error", "For comparison"], rows)], about=about)
     ]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from shoal.series.method import SeriesGrouping
 from shoal.series.pattern import Floats, Ids
 
-LOOK = 2000  # free boxes on either side that a group chooses the next one from
+LOOK = 1000  # free boxes on either side that a group chooses the next one from
 REACH = 4  # cells of the same word looked at on either side
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from shoal.core.frames import require
 from shoal.measures.series import pattern_loss
 from shoal.series.pattern import Floats, Pattern
 from shoal.series.publish import LEVEL, PATTERN
+from shoal.series.representatives import Representatives
 
 
 class Count(NamedTuple):
@@ -37,12 +39,14 @@ class Released:
     high: Floats
     shapes: Floats  # per distinct (level, word)
     which: NDArray[np.int64]
+    means: Representatives | None = None  # if they are published, too
 
     def count(self, low: float, high: float, instants: Sequence[int]) -> Count:
         """How many records lie in ``[low, high]`` at all of the instants.
 
         Expected: a value is as likely anywhere in its envelope, and a curve that is inside at its least likely
-        instant is inside at the others, because neighbours in time are alike.
+        instant is inside at the others, because neighbours in time are alike. With representatives a value is
+        as likely as a normal law with their mean and spread says.
         """
         at = list(instants)
         if not at or not low <= high:
@@ -54,7 +58,22 @@ class Released:
         share = np.where(overlap < 0, 0.0, share)
         inside = ((bottom >= low) & (top <= high)).all(axis=1)
         touched = ((bottom <= high) & (top >= low)).all(axis=1)
+        if self.means is not None:
+            bounds = [np.asarray(sure, np.float64)[:, None] for sure in (inside, touched)]
+            share = np.clip(self._likely(low, high, at), *bounds)
         return Count(int(inside.sum()), float(share.min(axis=1).sum()), int(touched.sum()))
+
+    def _likely(self, low: float, high: float, at: list[int]) -> Floats:
+        """How likely a record lies in a range at each instant, from the mean and spread of its subgroup."""
+        assert self.means is not None
+        mean, spread = self.means.mean[:, at], self.means.spread[:, at]
+        wide = np.where(spread > 0, spread, 1.0)
+        with np.errstate(over="ignore"):  # infinitely many deviations away is far enough
+            ends = [np.clip((end - mean) / wide, -9, 9) for end in (low, high)]
+        normal = np.vectorize(NormalDist().cdf, otypes=[np.float64])
+        share = np.where(spread > 0, normal(ends[1]) - normal(ends[0]), (mean >= low) & (mean <= high))
+        out: Floats = share[self.means.which]
+        return out
 
     def similar(self, curve: Floats, most: int) -> tuple[NDArray[np.int64], Floats]:
         """The records whose pattern is most like a curve, best first, and their distance (1 - correlation).
@@ -65,10 +84,11 @@ class Released:
         if query.shape != self.low.shape[1:]:
             raise UsageError(f"expected {self.low.shape[1]} instants, found {query.size}", where="similarity query")
         one = np.ascontiguousarray(query[None, :])
-        far = pattern_loss(self.shapes, one, np.zeros(len(self.shapes), np.int64))
+        shapes, which = (self.shapes, self.which) if self.means is None else (self.means.mean, self.means.which)
+        far = pattern_loss(shapes, one, np.zeros(len(shapes), np.int64))
         outside = np.maximum(self.low - query, 0) + np.maximum(query - self.high, 0)
-        order = np.lexsort((np.arange(len(self.which)), (outside**2).sum(axis=1), far[self.which]))[:most]
-        return order, far[self.which[order]]
+        order = np.lexsort((np.arange(len(which)), (outside**2).sum(axis=1), far[which]))[:most]
+        return order, far[which[order]]
 
 
 def read_released(frame: pl.DataFrame, instants: Sequence[str], pattern: Pattern) -> Released:
@@ -117,7 +137,8 @@ def query_errors(
     ``truth`` are all curves, ``records`` the curve of each released record. ``range`` is the mean relative error of
     counts over one to four neighbouring instants (relative to at least 1 % of the records); ``range_bounds`` the mean
     distance of the bounds as a share of the records; ``similarity`` the share of the truly most similar ``most``
-    curves that are not among as many answers; ``similarity_chance`` what a random answer would miss.
+    curves that are not among as many answers; ``similarity_chance`` what a random answer would miss. ``_spread`` is
+    the standard error of a mean over that many queries.
     """
     rng = np.random.default_rng([seed, 0x9])
     n, instants = truth.shape
@@ -139,7 +160,9 @@ def query_errors(
         missed.append(1 - len(np.intersect1d(records[found], nearest)) / most)
     return {
         "range": float(np.mean(wrong)),
+        "range_spread": float(np.std(wrong) / np.sqrt(queries)),
         "range_bounds": float(np.mean(loose)),
         "similarity": float(np.mean(missed)),
+        "similarity_spread": float(np.std(missed) / np.sqrt(queries)),
         "similarity_chance": 1 - most / n,
     }

@@ -24,12 +24,14 @@ from shoal.series.long import Aggregate, from_long
 from shoal.series.method import Progress, SeriesGrouping, SeriesMethod, check_sizes, silent
 from shoal.series.pattern import Encoded, Floats, Pattern
 from shoal.series.perturb import Perturb
-from shoal.series.publish import Published, order_of_publication
+from shoal.series.publish import GROUP, LEVEL, PATTERN, Published, order_of_publication
 from shoal.series.queries import Released, query_errors
+from shoal.series.representatives import Representatives, represent
 from shoal.series.wide import from_matrix, from_wide
 
 DEFAULT_METHOD = "kapra"
-QUERIED = 100_000  # records up to which figures hold the errors of queries
+QUERIED = 20_000  # records up to which figures hold the errors of queries
+QUERIES = 600  # fewer give another figure with every seed
 
 
 @dataclass(frozen=True)
@@ -62,12 +64,23 @@ class SeriesRelease:
         """The envelope columns of :meth:`frame`."""
         return [str(i) for i in self.curves.instants]
 
-    def query_errors(self, queries: int = 40, seed: int = 0) -> dict[str, float]:
+    def representatives(self) -> Representatives:
+        """The mean curve of each P-subgroup: more to ask than envelopes, and more that is told; see the class."""
+        return represent(self.curves.values[self.records], self.grouping.cells()[self.records])
+
+    def representative_frame(self) -> pl.DataFrame:
+        """A row per P-subgroup: group, pattern, level, size, and per instant its mean and spread."""
+        published = self.published
+        about = {GROUP: published.group, PATTERN: published.pattern, LEVEL: published.level}
+        return self.representatives().frame(self.curves.instants, pl.DataFrame(about))
+
+    def query_errors(self, queries: int = QUERIES, seed: int = 0, *, representatives: bool = False) -> dict[str, float]:
         """How wrong answers from this release are; see :func:`shoal.series.queries.query_errors`."""
         group, word = self.published.group, self.grouping.word[self.records]
         words, which = np.unique(word, return_inverse=True)
         shapes = self.pattern.stretch(self.encoded.shapes(words), self.curves.values.shape[1])
-        released = Released(self.published.low[group], self.published.high[group], shapes, which)
+        means = self.representatives() if representatives else None
+        released = Released(self.published.low[group], self.published.high[group], shapes, which, means)
         return query_errors(released, self.curves.values, self.records, queries=queries, seed=seed)
 
     def figures(self) -> dict[str, float]:
