@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from shoal.datasets.hospital import hospital
-from shoal.release.table import Quasi, anonymize
+from shoal.face import Quasi, anonymize
 from shoal.report import pictures
 from shoal.report.chart import Line, sheet, write
 from shoal.report.model import Report

@@ -18,7 +18,9 @@ _FACE = {
     "anonymize": "shoal.face",
     "verify": "shoal.face",
     "measure": "shoal.face",
-    "anonymize_series": "shoal.release.curves",
+    "attack": "shoal.face",
+    "view": "shoal.face",
+    "anonymize_series": "shoal.face",
     "z_anonymity": "shoal.streams.z_stream",
     "hospital": "shoal.datasets.hospital",
     "ShoalError": "shoal.core.errors",
@@ -55,11 +57,10 @@ if TYPE_CHECKING:
     from shoal.core.hierarchy.tree import Tree
     from shoal.core.schema import Column, Schema
     from shoal.datasets.hospital import hospital
-    from shoal.face import anonymize, measure, verify
+    from shoal.face import anonymize, anonymize_series, attack, measure, verify, view
     from shoal.promises.k_anonymity import KAnonymity
     from shoal.promises.l_diversity import LDiversity
     from shoal.promises.t_closeness import TCloseness
-    from shoal.release.curves import anonymize_series
     from shoal.streams.z_stream import z_anonymity
 
 

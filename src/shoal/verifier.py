@@ -34,6 +34,9 @@ class Verdict(msgspec.Struct, frozen=True):
         """Whether every promise is kept."""
         return all(f.kept for f in self.findings)
 
+    def __bool__(self) -> bool:
+        return self.kept
+
     def __str__(self) -> str:
         return "\n".join(str(f) for f in self.findings)
 

@@ -14,9 +14,9 @@ from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Schema
 from shoal.core.table import code
+from shoal.face import anonymize
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.t_closeness import TCloseness
-from shoal.release.table import anonymize
 from shoal.tables import TABLE_METHODS
 from shoal.tables.forest import Forest, largest
 

@@ -13,7 +13,7 @@ import pytest
 import shoal
 from shoal.datasets.hospital import hospital
 from shoal.datasets.series import sales_curves
-from shoal.release.curves import anonymize_series
+from shoal.face import anonymize_series
 
 pytestmark = pytest.mark.system
 

@@ -88,8 +88,9 @@ def cases(draw, people=None, nulls=True):
 
 def release(case, **more):
     frame, schema, promises, method = case
+    how = {"seed": 0, **more}
     try:
-        return shoal.anonymize(frame, schema=schema, promises=promises, method=method, **more)
+        return shoal.anonymize(frame, schema=schema, promises=promises, method=method, **how)
     except PromiseError as error:
         if "cannot be reached" not in str(error):
             raise
@@ -108,7 +109,8 @@ def test_the_verifier_accepts_and_every_row_is_accounted_for(case):
     assert frame.height == made.data.height + sum(made.withheld.values())
     assert (made.groups >= 0).sum() == made.data.height
     assert made.report.released == made.data.height
-    subjects = frame["person"].filter(pl.Series(made.groups >= 0)) if schema.subject else None
+    assert sorted(made.positions) == np.flatnonzero(made.groups >= 0).tolist()
+    subjects = frame["person"].gather(made.positions) if schema.subject else None
     verdict = shoal.verify(made.data, quasi=schema.quasi, promises=promises, people=subjects, schema=schema)
     assert verdict.kept
     assert verdict.unit == ("people" if schema.subject else "rows")
@@ -117,11 +119,11 @@ def test_the_verifier_accepts_and_every_row_is_accounted_for(case):
 
 @settings(max_examples=40)
 @given(cases())
-def test_what_is_not_quasi_is_untouched_and_in_order(case):
+def test_what_is_not_quasi_is_untouched(case):
     frame, schema, _, _ = case
     made = release(case)
     assume(made is not None)
-    kept = frame.filter(pl.Series(made.groups >= 0))
+    kept = frame[made.positions]
     untouched = [c for c in frame.columns if c not in schema.quasi and c != "person"]
     assert_frame_equal(made.data.select(untouched), kept.select(untouched))
     assert made.data.columns == [c for c in frame.columns if c != "person"], "subjects and undeclared are not in it"
@@ -134,7 +136,7 @@ def test_every_cell_covers_its_value(case):
     frame, schema, _, _ = case
     made = release(case)
     assume(made is not None)
-    kept = frame.filter(pl.Series(made.groups >= 0))
+    kept = frame[made.positions]
     for name in schema.quasi:
         for value, text in zip(kept[name].to_list(), made.data[name].to_list(), strict=True):
             missing = value is None or value != value
@@ -171,7 +173,7 @@ def test_the_order_of_the_rows_does_not_matter(case, data):
     again = release((frame[order], schema, promises, method))
     assert (made is None) == (again is None)
     if made is not None:
-        assert Counter(made.data.rows()) == Counter(again.data.rows())
+        assert_frame_equal(made.data, again.data)
         assert made.withheld == again.withheld
 
 
@@ -235,7 +237,7 @@ def test_changing_one_cell_of_a_smallest_group_is_found(case, data):
     k = data.draw(st.integers(2, 4))
     made = release((frame, schema, [KAnonymity(k)], method))
     assume(made is not None)
-    labels = made.groups[made.groups >= 0]
+    labels = made.groups[made.positions]
     sizes = np.bincount(labels)
     small = np.flatnonzero(sizes[labels] == k)
     assume(len(small) > 0)
@@ -290,7 +292,7 @@ def test_two_releases_reveal_the_intersection_of_their_groups(n, k, data):
     assume(n >= k)
     ages = st.lists(st.integers(0, 50), min_size=n, max_size=n)
     frames = [pl.DataFrame({"age": data.draw(ages), "who": range(n)}) for _ in range(2)]
-    made = [shoal.anonymize(f, quasi=["age"], k=k).data for f in frames]
+    made = [shoal.anonymize(f, quasi=["age"], k=k, keep_order=True).data for f in frames]
     from shoal.verifier import intersection
 
     found = intersection(made[0], made[1], ["age"], [f["who"] for f in frames])

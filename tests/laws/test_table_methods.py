@@ -19,12 +19,12 @@ from shoal.core.hierarchy.tree import Tree
 from shoal.core.release import boxes_of
 from shoal.core.schema import Column, Schema
 from shoal.core.table import code
+from shoal.face import anonymize
 from shoal.measures.loss import loss
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.t_closeness import TCloseness
-from shoal.release.table import anonymize
 from shoal.tables import TABLE_METHODS
 
 JOBS = {"office": ["clerk", "judge"], "field": {"farm": ["cook", "reaper"], "sea": ["sailor", "whaler"]}}
@@ -90,7 +90,7 @@ def every_method(examples: int):
 def release(frame: pl.DataFrame, described: Schema, promises: list[Promise], method):
     """The release; nothing if the promises cannot be reached. A release the verifier refuses is a failure."""
     try:
-        return anonymize(frame, schema=described, promises=promises, method=method)
+        return anonymize(frame, schema=described, promises=promises, method=method, seed=0, keep_order=True)
     except PromiseError as error:
         if error.where == "verify":
             raise

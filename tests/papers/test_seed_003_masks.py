@@ -66,7 +66,7 @@ def patients(policy):
 
 @pytest.mark.parametrize(("role", "table"), [("doctor", TABLE_2), ("nurse", TABLE_3), ("administration", TABLE_4)])
 def test_tables_2_to_4_cell_for_cell(policy, patients, role, table):
-    assert text(role_views.view(patients, policy, role, keys=KEYS).data) == cells(table)
+    assert text(role_views.view(patients, policy, role, keys=KEYS, keep_order=True).data) == cells(table)
 
 
 @pytest.mark.parametrize(("role", "table"), [("doctor", TABLE_2), ("nurse", TABLE_3), ("administration", TABLE_4)])
@@ -81,12 +81,13 @@ def test_tables_2_to_4_from_json_records(policy, patients, role, table):
 def test_table_5_three_people_two_diagnoses(policy, patients):
     # the labels of Table 5 are made by hand; what holds is k=3 and l=2, and which cells are untouched
     made = role_views.view(patients, policy, "research", keys=KEYS)
+    there = patients[made.rows]  # rows leave in an order that tells nothing
     assert made.data.columns == patients.columns
     assert made.withheld == 0
     verdict = verify(made.data, ["zip", "sex", "age", "ins_co"], policy.view("research").promises)
     assert verdict.kept
     for column in ("diag", "gluc", "hba1c", "med"):
-        assert made.data[column].to_list() == patients[column].to_list()
+        assert made.data[column].to_list() == there[column].to_list()
     for column in ("pid", "name", "ins_no"):
         assert set(made.data[column]) == {"*"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shoal.release.curves import anonymize_series
+from shoal.face import anonymize_series
 from shoal.report import series_pictures as curve_pictures
 from shoal.report.series_page import render
 

@@ -21,7 +21,6 @@ from shoal.datasets.hospital import hospital
 from shoal.measures.loss import Loss
 from shoal.measures.risk import Risk
 from shoal.measures.utility import Utility
-from shoal.release import table as shoal_table
 from shoal.report.chart import Axis, Bars, Lines, Series
 from shoal.report.limits import limits
 from shoal.report.model import Report
@@ -373,5 +372,5 @@ def test_the_report_of_a_view_names_its_masks(tmp_path, data):
         "columns: {age: quasi, gluc: plain}\n"
         "views: {r: {show: [age, gluc], masks: {gluc: {use: bucket, width: 5}}, promises: [{use: k-anonymity, k: 3}]}}"
     )
-    found = shoal_table.anonymize_view(str(tmp_path / "x.csv"), str(tmp_path / "p.yaml")).report.columns
+    found = shoal.view(pl.read_csv(tmp_path / "x.csv"), tmp_path / "p.yaml", "r").report.columns
     assert {c.name: c.mask for c in found} == {"age": None, "gluc": "bucket"}

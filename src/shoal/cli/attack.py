@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shoal.cli.terminal import File, Json, Names, Separator, answer, as_json, names
+from shoal.cli.terminal import File, Json, Names, Separator, answer, as_json, names, split_by
 from shoal.core.errors import UsageError
 
 
@@ -35,17 +35,17 @@ def attack(
         Figures as JSON.
     """
     from shoal.connect import files
-    from shoal.release import table as api
+    from shoal.face import attack as join
 
     if not on:
         raise UsageError("no columns to join on", where="--on", hint="name columns that both tables have")
-    separator = "\t" if separator == "TAB" else separator
+    separator = split_by(separator)
     known = None
     if policy is not None:
         from shoal.policy.load import load
 
         known = load(policy).schema
-    found = api.attack(
+    found = join(
         files.read(released, separator=separator), files.read(register, separator=separator), names(on), schema=known
     )
     if json:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from shoal.cli.terminal import Json, Separator, answer, as_json, say
+from shoal.cli.terminal import Json, Separator, answer, as_json, say, split_by
 
 if TYPE_CHECKING:
     import polars as pl
@@ -67,7 +67,7 @@ def check(
         return 0
     from shoal.connect import files
 
-    frame = files.read(data, separator="\t" if separator == "TAB" else separator, types=loaded.types())
+    frame = files.read(data, separator=split_by(separator), types=loaded.types())
     return _together(loaded, frame.head(rows), ring, together, threshold, json)
 
 
@@ -75,24 +75,24 @@ def _together(
     policy: Policy, frame: pl.DataFrame, ring: KeyRing, most: int, threshold: float | None, json: bool
 ) -> int:
     from shoal.core.errors import UsageError
-    from shoal.release import roles as role_views
+    from shoal.release.roles import notes, pools
 
-    found, failed = role_views.pools(frame, policy, keys=ring, most=most)
+    found, failed = pools(frame, policy, keys=ring, most=most)
     if json:
         answer(as_json({"pools": [{"share": p.share, "pool": p} for p in found], "failed": failed}))
     else:
         for pool in found:
             answer(str(pool))
-    for note in role_views.notes(frame, policy, keys=ring):
+    for note in notes(frame, policy, keys=ring):
         say(f"warning: {note}")
     say(f"{len(policy.views) - len(failed)} of {len(policy.views)} views made from {frame.height:,} rows")
     for role, reason in failed.items():
-        say(f"warning: the view {role!r} could not be made from this sample: {reason}")
+        say(f"warning: the view {role!r} could not be compared: {reason}")
     worst = max((p for p in found if p.new), key=lambda p: p.share, default=None)
     if worst is not None and worst.linked and not json:
         say(f"warning: {' + '.join(worst.roles)} can put {worst.share:.1%} of the records together")
-    if failed and not found:
-        raise UsageError("no two views could be compared", where=policy.path)
+    if failed and len(failed) == len(policy.views):
+        raise UsageError("no view could be made from this sample", where=policy.path)
     if threshold is not None and worst is not None and worst.share > threshold:
         say(f"that is more than the threshold of {threshold:.1%}")
         return 1

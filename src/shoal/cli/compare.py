@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from shoal.cli.terminal import File, Json, Names, Separator, answer, as_json, names, progress, say
+from shoal.cli.options import Columns, wishes
+from shoal.cli.terminal import File, Json, Names, Separator, answer, as_json, names, progress, say, split_by
 from shoal.core.errors import UsageError
 
 
 def compare(
     data: File,
     *,
-    quasi: Names = None,
-    hierarchy: Names = None,
-    sensitive: Names = None,
-    subject: str | None = None,
+    columns: Columns = Columns(),
     methods: Names = None,
     k: Names = None,
     l: float | None = None,
@@ -30,14 +28,6 @@ def compare(
     ----------
     data
         A table.
-    quasi
-        Columns an outsider may know.
-    hierarchy
-        How a quasi column becomes less precise: `zip=prefix:5`, `country=countries.csv`, `age=range`.
-    sensitive
-        Columns an outsider must not learn.
-    subject
-        The column that says whose row it is: people are counted, not rows.
     methods
         Which methods; all of them if not given.
     k
@@ -55,30 +45,31 @@ def compare(
     json
         Figures as JSON.
     """
-    from shoal.cli.anonymize import hierarchies
     from shoal.connect import files
-    from shoal.release import table as api
     from shoal.release.compare import compare as run
+    from shoal.release.options import schema_of
+    from shoal.release.promised import tightened
     from shoal.report.chart import draw
 
-    if not quasi:
-        raise UsageError("no quasi columns", where="--quasi", hint="name the columns an outsider may know")
+    asked = wishes(columns, l=l, t=t)
+    if not columns.quasi:
+        asked.refuse("quasi", "no quasi columns", "name the columns an outsider may know")
+    if columns.plain:
+        asked.refuse("plain", "has no effect on a comparison: plain columns lose nothing", "leave it out")
     if report is not None and not report.endswith((".html", ".svg")):
         raise UsageError("expected a name that ends in .html or .svg", where="--report")
     ks = [_whole(word) for word in names(k) or ["2", "5", "10", "50"]]
-    frame = files.read(data, separator="\t" if separator == "TAB" else separator)
-    schema = api.build_schema(
-        dict.fromkeys(names(quasi)) | hierarchies(hierarchy, names(quasi)),
-        sensitive=names(sensitive),
-        subject=subject,
-    )
+    frame = files.read(data, separator=split_by(separator))
+    schema = schema_of(asked)
+    promises, _ = tightened((), schema, asked)
+    asked.done("a comparison")
     with progress("comparing") as tell:
         found = run(
             frame,
             schema,
             methods=names(methods),
             ks=ks,
-            promises=api.short_promises(schema, l=l, t=t),
+            promises=promises,
             seed=seed,
             progress=tell,
         )

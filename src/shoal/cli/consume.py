@@ -100,32 +100,35 @@ def _as_user(policy: Policy, role: str, user: str | None) -> dict[str, Any]:
 
 
 def _judge(policy: Policy, role: str) -> Judge | None:
+    import dataclasses
+
     import msgspec
 
+    from shoal.core.schema import Column, Schema
     from shoal.promises.t_closeness import TCloseness
     from shoal.promises.z_anonymity import ZAnonymity
-    from shoal.release import table as api
+    from shoal.release.job import judge_of
+    from shoal.release.wishes import Wishes
     from shoal.runtime.kafka.serve.stateful import reuses
     from shoal.runtime.kafka.tools.observed import COLUMNS, KEY, PARTITION, joined
 
-    view, schema = policy.view(role), policy.schema
-    promises = [p for p in view.promises if not isinstance(p, ZAnonymity)]
+    # z-anonymity is judged beside the original, and what is foreign is counted record by record
+    promises = tuple(p for p in policy.view(role).promises if not isinstance(p, ZAnonymity))
     if not promises:
         return None
-    quasi = [n for n in schema.quasi if view.shows(n)]
-    subject = schema.subject if schema.subject is not None and view.shows(schema.subject) else None
+    own = dataclasses.replace(judge_of(Wishes({"policy": policy, "view": role})), promises=promises, view=None)
     # t is measured against what the whole topic shows, not against what one commit does
-    grouped = [p for p in promises if not isinstance(p, TCloseness)]
+    grouped = tuple(p for p in promises if not isinstance(p, TCloseness))
     beside = (KEY, PARTITION) if reuses(policy, role) else COLUMNS
     least = max((int(p.asked) for p in grouped), default=0)
+    wider = Schema({**own.schema.columns, **{name: Column("quasi") for name in beside}})
+    every = dataclasses.replace(own, promises=grouped, schema=wider)
 
     def judge(frame: Any) -> tuple[Any, ...]:
-        about: dict[str, Any] = {"subject": subject, "schema": schema}
-        found = api.verify(frame, quasi=quasi, promises=promises, **about).findings
+        found = own.judge(frame).findings
         if not grouped:
             return found
-        whole = joined(frame, quasi, least)
-        more = api.verify(whole, quasi=[*quasi, *beside], promises=grouped, **about).findings
+        more = every.judge(joined(frame, own.quasi, least)).findings
         named = ", ".join(name.strip("()") for name in beside)
         return (*found, *(msgspec.structs.replace(f, promise=f"{f.promise} also by {named}") for f in more))
 

@@ -24,7 +24,7 @@ def demo(*, rows: int = 5000, out: Annotated[str, Parameter(alias="-o")] = "out"
     """
     from shoal.connect import files
     from shoal.datasets.hospital import hospital
-    from shoal.release import table as api
+    from shoal.face import anonymize
 
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def demo(*, rows: int = 5000, out: Annotated[str, Parameter(alias="-o")] = "out"
     }
     say(f"{rows:,} invented patients; an outsider may know their {', '.join(columns)}\n")
     with progress("anonymizing") as tell:
-        release = api.anonymize(
+        release = anonymize(
             patients,
             quasi=columns,
             sensitive=["diag"],

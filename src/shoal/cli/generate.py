@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cyclopts import Parameter
 
+from shoal.cli.options import Flag, only_with
 from shoal.cli.terminal import Output, say
 from shoal.core.errors import UsageError
 
@@ -15,21 +17,59 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class OnKafka:
+    """A Kafka topic as the target.
+
+    Parameters
+    ----------
+    topic
+        A Kafka topic instead; records are keyed by the person.
+    properties
+        With a topic: a file of client properties.
+    brokers
+        With a topic: where the brokers are, if the properties do not say it.
+    """
+
+    topic: str | None = None
+    properties: str | None = None
+    brokers: str | None = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """When records are sent.
+
+    Parameters
+    ----------
+    rate
+        How many a second; without it, as fast as they are taken.
+    sent
+        Add a column of this name with the time of sending in milliseconds: `shoal consume --sent` measures by it.
+    clock
+        For event streams: the time column is the time of sending instead of the generated one.
+    forever
+        Until stopped.
+    """
+
+    rate: float | None = None
+    sent: str | None = None
+    clock: Flag = False
+    forever: Flag = False
+
+
 def generate(
     name: str,
     *,
     output: Output = None,
-    topic: str | None = None,
-    properties: str | None = None,
-    brokers: str | None = None,
-    rows: int | None = 1000,
-    rate: float | None = None,
+    kafka: OnKafka = OnKafka(),
+    rows: int | None = None,
+    pace: Pace = Pace(),
     seed: int = 0,
-    scale: float = 0.01,
-    visits: float = 1.0,
-    sent: str | None = None,
-    clock: Annotated[bool, Parameter(negative=())] = False,
-    forever: Annotated[bool, Parameter(negative=())] = False,
+    scale: float | None = None,
+    visits: float | None = None,
 ) -> None:
     """Make data that never were a person, at a rate, into a file, standard output or a Kafka topic.
 
@@ -42,40 +82,30 @@ def generate(
         Which data: hospital, ecommerce, domains, positions.
     output
         A file, NDJSON or CSV by its name; `-` (the default) is standard output.
-    topic
-        A Kafka topic instead; records are keyed by the person.
-    properties
-        With a topic: a file of client properties.
-    brokers
-        With a topic: where the brokers are, if the properties do not say it.
     rows
-        How many.
-    rate
-        How many a second; without it, as fast as they are taken.
+        How many; 1000 if not given.
     seed
         The same seed gives the same rows.
     scale
-        For event streams: the share of the published number of events that one round has.
+        For event streams: the share of the published number of events that one round has; 0.01 if not given.
     visits
-        For hospital: how often a patient comes back, on average.
-    sent
-        Add a column of this name with the time of sending in milliseconds: `shoal consume --sent` measures by it.
-    clock
-        For event streams: the time column is the time of sending instead of the generated one.
-    forever
-        Until stopped.
+        For hospital: how often a patient comes back, on average; once if not given.
     """
     from shoal.datasets.rounds import rounds, subject_of
     from shoal.runtime.pace import paced
 
-    if topic is not None and output is not None:
+    if kafka.topic is not None and output is not None:
         raise UsageError("a topic or a file, not both", where="--topic")
-    if clock and name == "hospital":
-        raise UsageError("these records have no time", where="--clock")
-    frames = rounds(name, seed=seed, scale=scale, visits=visits)
-    slices = _timed(paced(frames, rate=rate, rows=None if forever else rows), sent, clock)
-    if topic is not None:
-        count = _to_topic(slices, topic, properties, brokers, subject_of(name))
+    only_with(kafka.topic is not None, "--topic", properties=kafka.properties, brokers=kafka.brokers)
+    only_with(not pace.forever, "an end: leave out --forever", rows=rows)
+    only_with(name == "hospital", "hospital records", visits=visits)
+    only_with(name != "hospital", "a stream of events: these records have no time", clock=pace.clock, scale=scale)
+    given = {"scale": scale, "visits": visits}
+    frames = rounds(name, seed=seed, **{n: v for n, v in given.items() if v is not None})
+    count_asked = None if pace.forever else 1000 if rows is None else rows
+    slices = _timed(paced(frames, rate=pace.rate, rows=count_asked), pace.sent, pace.clock)
+    if kafka.topic is not None:
+        count = _to_topic(slices, kafka.topic, kafka.properties, kafka.brokers, subject_of(name))
     else:
         count = _to_file(slices, output or "-")
     say(f"{count:,} {name} records, seed {seed}")

@@ -2,12 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from shoal.cli.terminal import File, Json, Names, Separator, answer, as_json, names, say
+from shoal.cli.options import Flag, hierarchy_word, only_with
+from shoal.cli.terminal import File, Json, Names, Separator, answer, as_json, names, say, split_by
 from shoal.core.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class OfEvents:
+    """The profile of a stream.
+
+    Parameters
+    ----------
+    stream
+        The data are events.
+    time
+        Of a stream: the time column; `time` if not given.
+    value
+        Of a stream: the column that would be released; `value` if not given.
+    hierarchy
+        Of a stream: how the value may be generalized: `path`, `prefix:5`, `tree.csv`.
+    unit
+        Of a stream: the unit of time, if it is a number: s (the default), ms, us, ns.
+    window
+        Of a stream: the window z would be counted in; 1h if not given.
+    out
+        Of a stream: a folder for the profile as CSV and pictures. `exposed.csv` is what `shoal plan --exposed` takes.
+    """
+
+    stream: Flag = False
+    time: str | None = None
+    value: str | None = None
+    hierarchy: str | None = None
+    unit: Literal["s", "ms", "us", "ns"] | None = None
+    window: str | None = None
+    out: Annotated[str | None, Parameter(alias="-o")] = None
 
 
 def measure(
@@ -16,13 +53,7 @@ def measure(
     quasi: Names = None,
     sensitive: Names = None,
     subject: str | None = None,
-    stream: Annotated[bool, Parameter(negative=())] = False,
-    time: str = "time",
-    value: str = "value",
-    hierarchy: str | None = None,
-    unit: Literal["s", "ms", "us", "ns"] = "s",
-    window: str = "1h",
-    out: Annotated[str | None, Parameter(alias="-o")] = None,
+    events: OfEvents = OfEvents(),
     separator: Separator = None,
     json: Json = False,
 ) -> None:
@@ -44,53 +75,43 @@ def measure(
         Columns an outsider must not learn.
     subject
         The column that says whose row it is: people are counted, not rows.
-    stream
-        The data are events.
-    time
-        Of a stream: the time column.
-    value
-        Of a stream: the column that would be released.
-    hierarchy
-        Of a stream: how the value may be generalized, by name: path, suppress.
-    unit
-        Of a stream: the unit of time, if it is a number.
-    window
-        Of a stream: the window z would be counted in.
-    out
-        Of a stream: a folder for the profile as CSV and pictures. `exposed.csv` is what `shoal plan --exposed` takes.
     separator
         The CSV separator, if it is not a comma.
     json
         Figures as JSON.
     """
     from shoal.connect import files
+    from shoal.face import measure as measured
 
-    split = "\t" if separator == "TAB" else separator
-    if stream:
-        from pathlib import Path
-
-        from shoal.core.hierarchy import HIERARCHIES
-        from shoal.report import stream_profile
-
-        chosen = HIERARCHIES.decode(hierarchy, where="--hierarchy") if hierarchy else None
-        found = stream_profile.profile_of(
-            files.read(data, separator=split),
-            time=time,
-            subject=subject or "subject",
-            value=value,
-            hierarchy=chosen,
-            unit=unit,
-            window=window,
-        )
-        answer(as_json(found) if json else stream_profile.text(found))
-        if out is not None:
-            say(f"written: {len(stream_profile.save(found, Path(out)))} files in {out}")
+    frame = files.read(data, separator=split_by(separator))
+    if events.stream:
+        only_with(False, "a table: leave out --stream", quasi=quasi, sensitive=sensitive)
+        _profile(frame, subject, events, json)
         return
-    from shoal.release import table as api
-
+    about = {name: getattr(events, name) for name in ("time", "value", "hierarchy", "unit", "window", "out")}
+    only_with(False, "--stream", **about)
     if not quasi:
         raise UsageError("no quasi columns", where="--quasi", hint="name the columns an outsider may know, or --stream")
-    result = api.measure(
-        files.read(data, separator=split), quasi=names(quasi), sensitive=names(sensitive), subject=subject
-    )
+    result = measured(frame, quasi=names(quasi), sensitive=names(sensitive), subject=subject)
     answer(as_json(result) if json else str(result))
+
+
+def _profile(frame: pl.DataFrame, subject: str | None, events: OfEvents, json: bool) -> None:
+    from pathlib import Path
+
+    from shoal.release.options import as_hierarchy
+    from shoal.report import stream_profile
+
+    word = events.hierarchy
+    found = stream_profile.profile_of(
+        frame,
+        time=events.time or "time",
+        subject=subject or "subject",
+        value=events.value or "value",
+        hierarchy=None if word is None else as_hierarchy(hierarchy_word(word), "--hierarchy"),
+        unit=events.unit or "s",
+        window=events.window or "1h",
+    )
+    answer(as_json(found) if json else stream_profile.text(found))
+    if events.out is not None:
+        say(f"written: {len(stream_profile.save(found, Path(events.out)))} files in {events.out}")

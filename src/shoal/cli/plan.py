@@ -2,30 +2,62 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from cyclopts import Parameter
+
+from shoal.cli.options import only_with
 from shoal.cli.terminal import Json, answer, as_json
 from shoal.core.columns import require_columns
 
 if TYPE_CHECKING:
-    from shoal.measures.zk_model import UserClass
+    from shoal.measures.zk_model import Model, UserClass
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class People:
+    """The people of the model and what they show.
+
+    Parameters
+    ----------
+    users
+        People in the stream; 50,000 if not given.
+    attributes
+        Different values, 5,000 if not given; the one of rank r is shown at `rate` / r^`exponent` per window.
+    rate
+        How often a person shows the most common value in a window; 0.05 if not given.
+    exponent
+        Of the power law; 1 if not given.
+    exposed
+        A file with the measured probability per window of every value, instead of the power law;
+        `shoal measure --stream --out` writes it as exposed.csv.
+    column
+        Its column; `p` if not given.
+    classes
+        A file with people of several kinds, one row each: `users`, `rate`, and `exponent` if it is not 1. They replace
+        `--users`, `--rate` and `--exponent`; only `exact` knows several kinds.
+    """
+
+    users: int | None = None
+    attributes: int | None = None
+    rate: float | None = None
+    exponent: float | None = None
+    exposed: str | None = None
+    column: str | None = None
+    classes: str | None = None
 
 
 def plan(
     *,
     z: int = 20,
     k: int = 2,
-    users: int = 50_000,
-    attributes: int = 5_000,
-    rate: float = 0.05,
-    exponent: float = 1.0,
+    people: People = People(),
     windows: float = 24,
     goal: float | None = None,
     method: Literal["exact", "paper2020"] = "exact",
-    samples: int = 20_000,
-    exposed: str | None = None,
-    column: str = "p",
-    classes: str | None = None,
+    samples: int | None = None,
     seed: int = 0,
     json: Json = False,
 ) -> None:
@@ -40,14 +72,6 @@ def plan(
         People who must have shown a value in the window.
     k
         People who shall not be told apart.
-    users
-        People in the stream.
-    attributes
-        Different values; the one of rank r is shown at `rate` / r^`exponent` per window.
-    rate
-        How often a person shows the most common value in a window.
-    exponent
-        Of the power law.
     windows
         For how many windows an attacker watches.
     goal
@@ -55,32 +79,16 @@ def plan(
     method
         `exact`, or the paper's own last step, which promises too much.
     samples
-        Realizations drawn by `exact`; the standard error falls with their root.
-    exposed
-        A file with the measured probability per window of every value, instead of the power law;
-        `shoal measure --stream --out` writes it as exposed.csv.
-    column
-        Its column.
-    classes
-        A file with people of several kinds, one row each: `users`, `rate`, and `exponent` if it is not 1. They replace
-        `--users`, `--rate` and `--exponent`; only `exact` knows several kinds.
+        Realizations drawn by `exact`, 20,000 if not given; the standard error falls with their root.
     seed
         The same seed gives the same draws.
     json
         Figures as JSON.
     """
-    from shoal.measures.zk_model import Model
-
-    shares = None
-    if exposed is not None:
-        from shoal.connect import files
-
-        frame = files.read(exposed)
-        require_columns([column], frame.columns, exposed, hint="name it with --column")
-        shares = frame[column].to_numpy().astype(float)
-    kinds = _classes(classes, attributes) if classes is not None else ()
-    model = Model(users, attributes, rate, exponent, windows, exposed=shares, classes=kinds, seed=seed)
-    found = model.p_k(z, k, method, samples)
+    only_with(method == "exact", "--method exact", samples=samples, classes=people.classes)
+    model = _model(people, windows, seed)
+    drawn = 20_000 if samples is None else samples
+    found = model.p_k(z, k, method, drawn)
     top = model.p_y(z)[0]
     out: dict[str, object] = {
         "z": z,
@@ -93,8 +101,8 @@ def plan(
     }
     if goal is not None:
         out["goal"] = goal
-        out["smallest_z"] = model.smallest_z(goal, k, method, samples)
-        out["longest_windows"] = model.longest(goal, z, k, method, samples)
+        out["smallest_z"] = model.smallest_z(goal, k, method, drawn)
+        out["longest_windows"] = model.longest(goal, z, k, method, drawn)
     if json:
         answer(as_json(out))
         return
@@ -104,6 +112,28 @@ def plan(
         smallest = out["smallest_z"]
         answer(f"smallest z for {goal:g}: {smallest if smallest is not None else 'none reaches it'}")
         answer(f"z = {z} keeps {goal:g} for {out['longest_windows']} windows")
+
+
+def _model(people: People, windows: float, seed: int) -> Model:
+    from shoal.measures.zk_model import Model
+
+    law = {"rate": people.rate, "exponent": people.exponent}
+    only_with(people.exposed is not None, "--exposed", column=people.column)
+    only_with(people.exposed is None, "a power law: leave out --exposed", attributes=people.attributes, **law)
+    only_with(people.classes is None, "one kind of people: leave out --classes", users=people.users, **law)
+    shares = None
+    if people.exposed is not None:
+        from shoal.connect import files
+
+        frame, column = files.read(people.exposed), people.column or "p"
+        require_columns([column], frame.columns, people.exposed, hint="name it with --column")
+        shares = frame[column].to_numpy().astype(float)
+    attributes = 5_000 if people.attributes is None else people.attributes
+    kinds = _classes(people.classes, attributes) if people.classes is not None else ()
+    users = 50_000 if people.users is None else people.users
+    rate = 0.05 if people.rate is None else people.rate
+    exponent = 1.0 if people.exponent is None else people.exponent
+    return Model(users, attributes, rate, exponent, windows, exposed=shares, classes=kinds, seed=seed)
 
 
 def _classes(path: str, attributes: int) -> list[UserClass]:

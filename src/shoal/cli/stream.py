@@ -2,46 +2,111 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import Parameter
 
+from shoal.cli.options import ByPolicy, Flag, hierarchy_word, wishes
 from shoal.cli.terminal import File, Json, Output, as_json, say
 from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-    from shoal.core.keys import KeyRing
     from shoal.release.position import Place
     from shoal.release.stream import LocalRunner, StreamJob
+
+Unit = Literal["s", "ms", "us", "ns"]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class OfEvents:
+    """Events and what is promised of them, without a policy.
+
+    Parameters
+    ----------
+    z
+        At least this many people must have shown a value lately. With a policy it may be raised, never lowered.
+    window
+        Without a policy: how long "lately" is, for example 1h.
+    time
+        Without a policy: the time column; `time` if not given.
+    subject
+        Without a policy: the column that says whose event it is; `subject` if not given. It is published as a
+        pseudonym of this run's key.
+    value
+        Without a policy: the column to release; `value` if not given.
+    hierarchy
+        Without a policy: how the value may be generalized: `path`, `prefix:5`, `tree.csv`.
+    unit
+        Without a policy: the unit of time: s (the default), ms, us, ns.
+    late
+        Without a policy: how late an event may come; not at all if not given.
+    goal_k
+        Without a policy: tune z so that people share all that is released of them with this many.
+    goal_p
+        With --goal-k: for this share of the people; 0.8 if not given.
+    every
+        With --goal-k: how often z is tuned; 30m if not given.
+    """
+
+    z: int | None = None
+    window: str | None = None
+    time: str | None = None
+    subject: str | None = None
+    value: str | None = None
+    hierarchy: str | None = None
+    unit: Unit | None = None
+    late: str | None = None
+    goal_k: int | None = None
+    goal_p: float | None = None
+    every: str | None = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """How the stream runs.
+
+    Parameters
+    ----------
+    keys
+        A key ring; without it SHOAL_KEYS and SHOAL_KEY_… say. Without any key a random one serves this run only.
+    snapshot
+        A file: continue from it if it exists, and leave the state in it at the end or when asked to stop. It knows
+        how far its input file was read: the same file goes on behind that, any other input from its start.
+        Beside it, in FILE.ticks, stands until then when the clock moved on though no event came.
+    synthetic
+        A file for the operator only: one line per released event, its number, or -1 if it was invented.
+    figures
+        z-anonymity only: a folder for what was really released over time, as CSV and pictures: volume by level, z, p_k,
+        entropy and residual information.
+    figures_every
+        With --figures: how often that is measured, in event time; 5m if not given.
+    seed
+        The same seed and key give the same release; 0 if not given.
+    strict
+        Stop at the first event that cannot be used.
+    """
+
+    keys: str | None = None
+    snapshot: str | None = None
+    synthetic: str | None = None
+    figures: str | None = None
+    figures_every: str | None = None
+    seed: int | None = None
+    strict: Flag = False
 
 
 def stream(
     events: File = "-",
     *,
     output: Output = None,
-    policy: str | None = None,
-    view: str | None = None,
-    z: int | None = None,
-    window: str | None = None,
-    time: str = "time",
-    subject: str = "subject",
-    value: str = "value",
-    hierarchy: str | None = None,
-    unit: str = "s",
-    late: str = "0s",
-    goal_k: int | None = None,
-    goal_p: float = 0.8,
-    every: str = "30m",
-    keys: str | None = None,
-    snapshot: str | None = None,
-    synthetic: str | None = None,
-    figures: str | None = None,
-    figures_every: str = "5m",
-    seed: int = 0,
-    strict: Annotated[bool, Parameter(negative=())] = False,
+    by: ByPolicy = ByPolicy(),
+    about: OfEvents = OfEvents(),
+    run: Running = Running(),
     json: Json = False,
 ) -> int:
     """Anonymize events as they come: NDJSON, CSV (also .gz) or Parquet in, NDJSON or CSV out.
@@ -55,152 +120,81 @@ def stream(
         The events; `-` (the default) is standard input, read as NDJSON.
     output
         Where released events go; `-` (the default) is standard output.
-    policy
-        A policy: its view says columns, masks, promises and method.
-    view
-        Which view of the policy.
-    z
-        Without a policy: at least this many people must have shown a value lately.
-    window
-        Without a policy: how long "lately" is, for example 1h.
-    time
-        Without a policy: the time column.
-    subject
-        Without a policy: the column that says whose event it is. It is published as a pseudonym of this run's key.
-    value
-        Without a policy: the column to release.
-    hierarchy
-        Without a policy: how the value may be generalized, by name: path, suppress.
-    unit
-        Without a policy: the unit of time: s, ms, us, ns.
-    late
-        Without a policy: how late an event may come.
-    goal_k
-        Without a policy: tune z so that people share all that is released of them with this many.
-    goal_p
-        Without a policy: for this share of the people.
-    every
-        Without a policy: how often z is tuned.
-    keys
-        A key ring; without it SHOAL_KEYS and SHOAL_KEY_… say. Without any key a random one serves this run only.
-    snapshot
-        A file: continue from it if it exists, and leave the state in it at the end or when asked to stop. It knows
-        how far its input file was read: the same file goes on behind that, any other input from its start.
-        Beside it, in FILE.ticks, stands until then when the clock moved on though no event came.
-    synthetic
-        A file for the operator only: one line per released event, its number, or -1 if it was invented.
-    figures
-        z-anonymity only: a folder for what was really released over time, as CSV and pictures: volume by level, z, p_k,
-        entropy and residual information.
-    figures_every
-        How often that is measured, in event time.
-    seed
-        The same seed and key give the same release.
-    strict
-        Stop at the first event that cannot be used.
     json
         The figures at the end as JSON, on stderr.
     """
     from pathlib import Path
 
     from shoal.core.keys import DEFAULT, KeyRing
+    from shoal.release.job import job_of
+    from shoal.release.stream import StreamJob
 
-    ring = KeyRing.load(Path(keys) if keys else None)
-    if policy is not None:
-        job = _from_policy(policy, view, ring)
-    elif z is not None and window is not None:
-        tune = {"goal": {"k": goal_k, "probability": goal_p}, "every": every} if goal_k else None
-        job = _from_options(z, window, (time, subject, value), hierarchy, unit, late, tune)
-    else:
-        raise UsageError("nothing is promised", where="stream", hint="give --policy, or --z and --window")
-    state = Path(snapshot) if snapshot else None
-    if state is not None and DEFAULT not in ring.keys:
+    ring = KeyRing.load(Path(run.keys) if run.keys else None)
+    job = job_of(wishes(by, **_asked(about, by), keys=ring, seed=run.seed))
+    if not isinstance(job, StreamJob):
+        raise UsageError(
+            "the view names no stream method", where=by.policy, hint="shoal anonymize or shoal view release it"
+        )
+    if run.snapshot and DEFAULT not in ring.keys:
         raise UsageError(
             "a snapshot needs a key that outlives this run",
             where="--snapshot",
             hint="shoal keys new default --ring keys.json",
         )
-    watch = (figures, figures_every) if figures else None
-    return _run(job, ring, events, output or "-", state, synthetic, seed, strict, json, watch)
+    if run.figures_every is not None and run.figures is None:
+        raise UsageError("has no effect without --figures", where="--figures-every")
+    return _run(job, events, output or "-", run, json)
 
 
-def _from_policy(path: str, view: str | None, ring: KeyRing) -> StreamJob:
-    from shoal.policy.load import load
-    from shoal.release.stream import job_of
-
-    return job_of(load(path), view, ring)
-
-
-def _from_options(
-    z: int, window: str, columns: tuple[str, str, str], hierarchy: str | None, unit: str, late: str, tune: Any
-) -> StreamJob:
-    import msgspec
-
-    from shoal.core.hierarchy import HIERARCHIES
-    from shoal.core.schema import Column, Schema
-    from shoal.promises.z_anonymity import ZAnonymity
-    from shoal.release.stream import StreamJob
-    from shoal.streams.z_anonymity import ZAnon
-
-    time, subject, value = columns
-    chosen = HIERARCHIES.decode(hierarchy, where="--hierarchy") if hierarchy else None
-    schema = Schema(
-        {
-            time: msgspec.convert({"role": "time", "unit": unit, "late": late}, Column),
-            subject: Column("subject"),
-            value: Column("quasi", hierarchy=chosen),
-        }
-    )
-    method = msgspec.convert({"use": "z-anonymity", **({"tune": tune} if tune else {})}, ZAnon)
-    return StreamJob(schema, [ZAnonymity(z, window)], method)
+def _asked(about: OfEvents, by: ByPolicy) -> dict[str, Any]:
+    """The options about events as wishes."""
+    asked = {f.name: getattr(about, f.name) for f in fields(about)}
+    goal, share, every = asked.pop("goal_k"), asked.pop("goal_p"), asked.pop("every")
+    if goal is None and (share is not None or every is not None):
+        option = "--goal-p" if share is not None else "--every"
+        raise UsageError("has no effect without --goal-k", where=option)
+    if goal is not None:
+        asked["tune"] = {"goal": {"k": goal, "probability": 0.8 if share is None else share}, "every": every or "30m"}
+    if asked["hierarchy"] is not None:
+        asked["hierarchy"] = hierarchy_word(asked["hierarchy"])
+    if by.policy is None and (about.z is None or about.window is None):
+        raise UsageError("nothing is promised", where="stream", hint="give --policy, or --z and --window")
+    return asked
 
 
-def _run(
-    job: StreamJob,
-    ring: KeyRing,
-    events: str,
-    output: str,
-    state: Path | None,
-    synthetic: str | None,
-    seed: int,
-    strict: bool,
-    json: bool,
-    watch: tuple[str, str] | None = None,
-) -> int:
-    import secrets
+def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> int:
     import signal
     from pathlib import Path
 
     from shoal.connect.events import Events, Sink
-    from shoal.core.keys import DEFAULT
     from shoal.core.originals import keep_apart
     from shoal.release import position as places
     from shoal.release.stream import QUIET, LocalRunner, figures
     from shoal.release.ticks import TickLog
 
-    key = ring.derive(DEFAULT, "stream") if DEFAULT in ring.keys else secrets.token_bytes(32)
-    file = places.snapshot_file(state, key) if state is not None else None
+    keep_apart([output, how.synthetic], [events])
+    key = job.key()
+    file = places.snapshot_file(Path(how.snapshot), key) if how.snapshot else None
     stopped = places.read(file) if file is not None else None
     place = places.Place.of(events, key).after(stopped.place if stopped is not None else None, key)
     if stopped is not None:
         say(_where(events, place, stopped.place))
     declared = (job.view or job).schema.columns
     types = {name: column.type for name, column in declared.items()}
-    source = Events(events, job.columns, strict=strict, beat=QUIET, types=types)
+    source = Events(events, job.columns, strict=how.strict, beat=QUIET, types=types)
     sink = Sink(output, append=stopped is not None)
-    keep_apart([output, synthetic], [events])
-    marks = Path(synthetic).open("a") if synthetic else None  # noqa: SIM115
+    marks = Path(how.synthetic).open("a") if how.synthetic else None  # noqa: SIM115
     runner = LocalRunner(
         job,
         key,
-        _pseudonymous(job, key, sink.write),
-        seed=seed,
+        sink.write,
+        seed=job.seed or 0,
         snapshot=stopped.state if stopped is not None else None,
-        strict=strict,
+        strict=how.strict,
         marks=(lambda numbers: marks.writelines(f"{n}\n" for n in numbers)) if marks else None,
         ticks=TickLog(file.path.with_name(file.path.name + ".ticks"), key, file.number) if file is not None else None,
     )
-    watching = _watched(runner, watch[1]) if watch else None
+    watching = _watched(runner, how.figures_every or "5m") if how.figures else None
     stop: list[int] = []
 
     def asked(number: int, _: object) -> None:
@@ -212,7 +206,7 @@ def _run(
         signal.signal(name, asked)
     live, begun = _Live(runner, places.behind(source, place.read)), runner.first
     try:
-        ended = runner.run(live, lambda: bool(stop)) if state is None else _drain(runner, live, stop)
+        ended = runner.run(live, lambda: bool(stop)) if file is None else _drain(runner, live, stop)
     finally:
         sink.close()
         if marks:
@@ -222,12 +216,12 @@ def _run(
         runner.forget_ticks()
     live.line(end=True)
     _refuse_absent(job, source.unseen, runner.first - begun)
-    if watch and watching is not None:
+    if watching is not None and how.figures:
         from shoal.report.stream_figures import save
 
-        say(f"written: {len(save(watching.finish(), watching.k, Path(watch[0])))} files in {watch[0]}")
+        say(f"written: {len(save(watching.finish(), watching.k, Path(how.figures)))} files in {how.figures}")
     if stop:
-        say(f"stopped after event {runner.first:,}" + ("; the snapshot continues there" if state is not None else ""))
+        say(f"stopped after event {runner.first:,}" + ("; the snapshot continues there" if file is not None else ""))
     found = {**figures(runner), "unreadable_lines": source.bad, "ended": ended and not stop}
     if json:
         say(as_json(found))
@@ -260,24 +254,6 @@ def _drain(runner: LocalRunner, source: Any, stop: list[int]) -> bool:
         if stop:
             return False
     return True
-
-
-def _pseudonymous(job: StreamJob, key: bytes, write: Any) -> Any:
-    """Without a policy nobody chose a mask for the subject: it leaves as a keyed pseudonym, never in clear."""
-    if job.view is not None or job.schema.subject is None:
-        return write
-    import polars as pl
-
-    from shoal.streams.texts import Printer
-
-    printer, subject = Printer(key, "pseudonym"), job.schema.subject
-
-    def masked(frame: pl.DataFrame) -> None:
-        names = frame[subject].cast(pl.String)
-        prints = pl.Series(subject, printer.column(names)).reinterpret(signed=False).cast(pl.String)
-        write(frame.with_columns(prints))
-
-    return masked
 
 
 def _goal(decision: Any) -> str:

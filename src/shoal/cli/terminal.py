@@ -41,6 +41,11 @@ def names(values: list[str] | None) -> list[str]:
     return [part for value in values or [] for part in value.split(",") if part]
 
 
+def split_by(separator: str | None) -> str | None:
+    """The separator of a CSV file as it was typed: TAB is one."""
+    return "\t" if separator == "TAB" else separator
+
+
 def pairs(values: list[str] | None, option: str) -> dict[str, str]:
     """``name=value`` words."""
     out = {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -28,22 +28,57 @@ class Boxes:
         return self.low[:, j], self.high[:, j], 0 if self.floor is None else self.floor[:, j]
 
 
-@dataclass
-class Release:
-    """What may be published, and beside it what the operator keeps.
+def _nothing() -> None:
+    """Most releases leave nothing to be written down."""
 
-    ``data`` is the kind of frame that came in, released rows in their order. ``groups`` has a label per input row,
-    -1 for withheld; ``withheld`` counts the reasons. ``report`` and ``model`` are attached by whoever made it.
+
+@dataclass(repr=False)
+class Release:
+    """What may be published, and beside it what the operator keeps in memory.
+
+    ``data`` is the kind of frame that came in, in an order that tells nothing; ``positions`` says, in memory only,
+    which input row each released row is. ``groups`` has a label per input row, -1 for withheld; ``withheld`` counts
+    the reasons. ``report``, ``model`` and ``curves`` are attached by whoever made it.
+
+    Whoever pickles or copies a release passes on what may be published, and nothing else.
     """
 
     data: Any
-    groups: NDArray[np.int32]
-    withheld: Mapping[str, int]
-    schema: Schema
+    groups: NDArray[np.int32] | None = None
+    withheld: Mapping[str, int] = field(default_factory=dict)
+    schema: Schema | None = None
     left_out: Sequence[str] = ()  # columns of the input that were not declared
     report: Any = None
     model: Any = None
     notes: list[str] = field(default_factory=list)
+    positions: NDArray[np.int64] | None = None
+    curves: Any = None
+    settle: Callable[[], None] = _nothing  # call it when the data are written: what was taken is written down
+
+    def page(self, file: str) -> str:
+        """The report as a file of this name: .html, .json or .txt."""
+        out: str = self.report.page(file) if self.curves is None else self.report.page(file, self.curves)
+        return out
+
+    def __repr__(self) -> str:
+        rows = getattr(self.data, "height", None) or len(self.data)
+        verdict = "verified" if getattr(self.report, "verified", False) else "not verified"
+        return f"<Release of {rows:,} rows, {sum(self.withheld.values()):,} withheld, {verdict}>"
+
+    def _repr_html_(self) -> str:
+        head = self.data.head() if hasattr(self.data, "head") else self.data
+        shown = head._repr_html_() if hasattr(head, "_repr_html_") else ""
+        report = self.report._repr_html_() if hasattr(self.report, "_repr_html_") else ""
+        return f"{shown}{report}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = ("data", "withheld", "report", "notes")
+        return {
+            **{f.name: None for f in fields(self)},
+            "left_out": (),
+            "settle": _nothing,
+            **{name: getattr(self, name) for name in kept},
+        }
 
 
 def boxes_of(table: Table, labels: NDArray[np.int32], floor: NDArray[np.int8] | None = None) -> Boxes:

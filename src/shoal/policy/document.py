@@ -14,12 +14,20 @@ from shoal.masks.base import Mask
 from shoal.policy.paths import matching
 from shoal.promises.base import Promise
 
+# risks beside the promises that a policy may accept, and what each means; see shoal.release.adversary
+WAIVERS = {
+    "linked-rows": "a column links the rows of one person, and together they may fit fewer people than promised",
+    "unique-plain": "a plain column has a value of its own for most people",
+    "order": "rows stand in the order of the input, which tells whose row is whose",
+}
+
 
 class View(msgspec.Struct, frozen=True):
     """What one role sees: an allow-list. What is not shown is suppressed, also columns that appear later.
 
     ``hidden`` says how a suppressed column reads: ``*``, null, or not at all. ``service`` holds what a stream manager
-    needs (topic, partitions, retention), untouched.
+    needs (topic, partitions, retention), untouched. ``waive`` lists risks beside the promises that somebody accepted;
+    every report shows them.
     """
 
     name: str
@@ -30,6 +38,7 @@ class View(msgspec.Struct, frozen=True):
     method: Spec | None = None
     service: Mapping[str, Any] = {}
     hidden: Literal["star", "null", "drop"] = "star"
+    waive: tuple[str, ...] = ()
 
     def shows(self, column: str) -> bool:
         """Whether this role sees anything of a column."""

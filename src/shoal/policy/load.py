@@ -14,7 +14,7 @@ from shoal.core.hierarchy import HIERARCHIES
 from shoal.core.schema import Column, Role, Schema
 from shoal.core.spec import Family, Spec
 from shoal.masks import MASKS
-from shoal.policy.document import Policy, View
+from shoal.policy.document import WAIVERS, Policy, View
 from shoal.policy.paths import matching
 from shoal.policy.yaml import Place, Places
 from shoal.policy.yaml import load as load_yaml
@@ -25,7 +25,7 @@ from shoal.streams import STREAM_METHODS
 from shoal.tables import TABLE_METHODS
 
 TOP = ("dataset", "source", "columns", "views")
-VIEW = ("users", "show", "masks", "promises", "method", "service", "hidden")
+VIEW = ("users", "show", "masks", "promises", "method", "service", "hidden", "waive")
 METHODS: tuple[Family[Any], ...] = (TABLE_METHODS, STREAM_METHODS, SERIES_METHODS)
 
 
@@ -119,7 +119,18 @@ class _Reader:
             raise PolicyError(
                 f"expected star, null or drop, found {hidden!r}", where=self.places.at((*place, "hidden"))
             )
-        return View(name, show, users, masks, promises, method, service, hidden)
+        return View(name, show, users, masks, promises, method, service, hidden, self._waived(plain, place))
+
+    def _waived(self, plain: Mapping[str, Any], place: Place) -> tuple[str, ...]:
+        names = tuple(str(n) for n in self._list(plain.get("waive", []), (*place, "waive")))
+        for at, name in enumerate(names):
+            if name not in WAIVERS:
+                raise PolicyError(
+                    f"there is no risk called {name!r} to waive",
+                    where=self.places.at((*place, "waive", at)),
+                    hint=f"one of: {', '.join(WAIVERS)}",
+                )
+        return names
 
     def _method(self, data: Any, place: Place) -> Spec:
         where = self.places.at(place)

@@ -10,6 +10,7 @@ from shoal.core.hierarchy import HIERARCHIES
 from shoal.core.schema import Role, Type
 from shoal.core.spec import Family
 from shoal.masks import MASKS
+from shoal.policy.document import WAIVERS
 from shoal.policy.load import METHODS
 from shoal.promises import PROMISES
 
@@ -91,5 +92,6 @@ def _view() -> dict[str, Any]:
             "method": {"$ref": "#/$defs/method"},
             "service": {"type": "object"},
             "hidden": {"enum": ["star", "null", "drop"], "description": "how a suppressed column reads"},
+            "waive": {"type": "array", "items": {"enum": list(WAIVERS)}, "description": "risks that are accepted"},
         },
     }

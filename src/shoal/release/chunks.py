@@ -1,21 +1,29 @@
-"""The face for tables that arrive in chunks: continue from a state, release, verify, then write both."""
+"""Tables that arrive in chunks: continue from a state, release, verify, then write both."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import msgspec
+import numpy as np
 import polars as pl
 
-from shoal.core.errors import PromiseError
+from shoal.core.errors import UsageError
+from shoal.core.frames import from_any
+from shoal.core.groups import Finding
 from shoal.core.keys import DEFAULT, KeyRing
+from shoal.core.release import Release
 from shoal.core.schema import Schema
 from shoal.promises.base import Promise
-from shoal.tables.base import TableMethod
+from shoal.release.base import Job
+from shoal.release.judge import Judge
+from shoal.tables.base import Progress, TableMethod, silent
 from shoal.tables.continuous import Increment
 from shoal.tables.continuous_state import load, save, state_file
-from shoal.verifier import Verdict, verify
+from shoal.verifier import Verdict
 
 Publish = Literal["whole", "new"]
 
@@ -39,7 +47,7 @@ class Chunks:
     ) -> None:
         ring = keys or KeyRing()
         key = ring.derive(DEFAULT, "continuous state") if DEFAULT in ring.keys else None
-        self._file, self._promises = state_file(state, key), promises
+        self._file, self._judge = state_file(state, key), Judge(schema, tuple(promises))
         self._table = load(self._file, schema, promises, method, publish=publish)
 
     def push(self, frame: pl.DataFrame, *, seed: int = 0) -> tuple[Increment, Verdict | None]:
@@ -47,11 +55,7 @@ class Chunks:
         increment = self._table.push(frame, seed=seed)
         if increment.data is None:
             return increment, None
-        quasi, people = self._table.schema.quasi, self._people(increment)
-        verdict = verify(increment.data, quasi, self._promises, people=people, every_row=True)
-        if not verdict.kept:
-            raise PromiseError("the release was not made: a promise would be broken", where="continuous mode")
-        return increment, verdict
+        return increment, self._judge.demand(increment.data, people=self._people(increment), every_row=True)
 
     def settle(self) -> None:
         """Write down what was taken."""
@@ -64,3 +68,63 @@ class Chunks:
         whole = self._table.growing
         held = whole.rest if whole is not None else self._table.released
         return None if held is None else held[subject].tail(increment.data.height)
+
+
+class ChunkReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What one chunk gave."""
+
+    title: str
+    word: str
+    released: int
+    held: int
+    withheld: dict[str, int]
+    findings: list[Finding]
+    verified: bool
+    notes: list[str] = []
+
+    def json(self) -> str:
+        """All figures, for machines."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+
+    def text(self) -> str:
+        """A few lines for the terminal."""
+        lines = [self.word, *map(str, self.findings), *[f"note: {note}" for note in self.notes]]
+        return "\n".join([*lines, *[f"withheld: {n:,} rows ({why})" for why, n in self.withheld.items()]])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChunksJob(Job):
+    """One more chunk of a growing table, whose state is in a file."""
+
+    state: Path
+    method: TableMethod | None = None
+    publish: Publish = "whole"
+
+    def run(self, data: Any, *, progress: Progress = silent) -> Release:
+        """See :class:`Job`. Write the data, then call ``settle`` of the release: only then the chunk is taken."""
+        if not self.promises:
+            raise UsageError("no promise was asked for", where="append", hint="give k, for example k=5")
+        growing = Chunks(self.state, self.schema, self.promises, self.method, publish=self.publish, keys=self.keys)
+        seed = self.draw()
+        increment, verdict = growing.push(from_any(data)[0], seed=seed)
+        report = ChunkReport(
+            title=self.title,
+            word=increment.word,
+            released=increment.released,
+            held=increment.held,
+            withheld=dict(increment.withheld),
+            findings=[] if verdict is None else list(verdict.findings),
+            verified=verdict is not None,
+            notes=list(self.notes),
+        )
+        out = increment.data
+        if out is not None and not self.keep_order:
+            out = _in_no_order(out, seed)
+        return Release(data=out, withheld=dict(increment.withheld), report=report, settle=growing.settle)
+
+
+def _in_no_order(data: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """Rows by their contents, then shuffled: the order of the chunks and of the rows inside them is gone."""
+    flat = [c for c in data.columns if not data[c].dtype.is_nested()]
+    ordered = data.sort(flat, nulls_last=True) if flat else data
+    return ordered[np.random.default_rng(seed).permutation(ordered.height)]

@@ -1,127 +1,157 @@
-"""The face for curves: group them, verify what would be published, and say what it cost."""
+"""Curves: read them, group them, verify what would be published, and say what it cost."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
-from shoal.connect.files import read
-from shoal.core.errors import PolicyError, PromiseError, UsageError
-from shoal.policy.document import Policy, View
-from shoal.promises.kp_anonymity import KPAnonymity, judge_curves
+from shoal.core.errors import PolicyError, UsageError
+from shoal.core.frames import from_any
+from shoal.core.release import Release
+from shoal.core.schema import Schema
+from shoal.policy.document import Policy
+from shoal.promises.base import Promise
+from shoal.promises.kp_anonymity import KPAnonymity
 from shoal.promises.l_diversity import LDiversity
+from shoal.release.base import Job
+from shoal.release.judge import Judge
 from shoal.report.series_report import SeriesReport
 from shoal.series.release import SeriesRelease
 from shoal.series.release import anonymize_series as group_series
-from shoal.verifier import Verdict
+from shoal.tables.base import Progress, silent
+from shoal.views.table import table_view
 
 
-def anonymize_series(
-    data: Any,
-    *,
-    k: int,
-    p: int,
-    l: float | None = None,
-    sensitive: Sequence[str] | Mapping[str, Any] = (),
-    title: str = "curves",
-    **more: Any,
-) -> tuple[SeriesRelease, SeriesReport]:
-    """Curves made (k,P)-anonymous and verified; see :func:`shoal.series.release.anonymize_series` for all parameters.
+@dataclass(frozen=True, kw_only=True)
+class CurvesJob(Job):
+    """Curves to be grouped; with a policy, every value passes the view's gate first.
 
-    >>> import numpy as np
-    >>> curves = np.add.outer(np.arange(8), [0, 1, 2, 3])
-    >>> release, report = anonymize_series(curves, k=4, p=2)
-    >>> report.verified
-    True
+    ``reading`` are the words of :func:`shoal.series.release.anonymize_series` about how curves are read and grouped.
     """
-    release = group_series(data, k=k, p=p, l=l, sensitive=sensitive, **more)
-    frame = release.frame()
-    columns = release.published.sensitive.columns
-    findings = list(verify_series(frame, k=k, p=p, l=l, sensitive=columns, instants=release.instants).findings)
-    broken = next((f for f in findings if not f.kept), None)
-    if broken is not None:
-        raise PromiseError(f"the release was not made: {broken}", where="verify")
-    report = SeriesReport(
-        title=title,
-        method=release.method.use,
-        rows=len(release.curves.values) + release.curves.dropped,
-        released=frame.height,
-        withheld=dict(release.withheld),
-        altered=dict(release.altered),
-        findings=findings,
-        verified=True,
-        figures=release.figures(),
-    )
-    return release, report
+
+    policy: Policy | None = None
+    cells: str = "text"
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    def run(self, data: Any, *, progress: Progress = silent) -> Release:
+        """See :class:`Job`. Costs what the series method costs."""
+        source = data if self.policy is None or self.view is None else self._shown(from_any(data)[0])
+        promise, l = about_curves(self.promises)
+        reading = dict(self.reading)
+        if "weights" in reading:
+            reading["weights"] = _per_instant(reading, from_any(source)[0])
+        made = group_series(source, k=promise.k, p=promise.p, l=l, seed=self.draw(), progress=progress, **reading)
+        frame = made.frame()
+        schema = Schema.build(quasi={}, sensitive=list(made.published.sensitive.columns))
+        judge = Judge(schema, self._promises(schema), instants=tuple(made.instants))
+        verdict = judge.demand(frame)
+        report = SeriesReport(
+            title=self.title,
+            method=made.method.use,
+            rows=len(made.curves.values) + made.curves.dropped,
+            released=frame.height,
+            withheld=dict(made.withheld),
+            altered=dict(made.altered),
+            findings=list(verdict.findings),
+            verified=True,
+            figures=made.figures(),
+            notes=list(self.notes),
+            seed=self.seed,
+        )
+        return Release(
+            data=made.frame(typed=True) if self.cells == "struct" else made.data,
+            withheld=dict(made.withheld),
+            report=report,
+            notes=list(self.notes),
+            positions=made.rows,
+            curves=made,
+        )
+
+    def _promises(self, schema: Schema) -> tuple[Promise, ...]:
+        """l speaks about every sensitive column of the release."""
+        promise, l = about_curves(self.promises)
+        if l is None or l <= 1:
+            return (promise,)
+        return (promise, *[LDiversity(l, name, kind="frequency") for name in schema.sensitive])
+
+    def _shown(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The columns of the view, masked, with the true subject in the place of its column."""
+        assert self.policy is not None
+        assert self.view is not None
+        masked = table_view(self.policy, self.view.role, frame, self.keys)
+        subject = masked.schema.subject
+        out = masked.frame
+        if subject is not None:
+            names = [c for c in out.columns if c != subject]
+            out = out.select(pl.col(subject).alias(self.reading["id"]), *[c for c in names if c != self.reading["id"]])
+        return out
 
 
-def verify_series(
-    released: pl.DataFrame,
-    *,
-    k: int,
-    p: int,
-    l: float | None = None,
-    sensitive: Sequence[str] = (),
-    instants: Sequence[str] | None = None,
-) -> Verdict:
-    """Judge a release of curves, wide or long, by what it shows. Without ``instants`` every other column is one.
-
-    ``l``: no sensitive value in more than 1/l of the records that read alike.
-    """
-    about = [LDiversity(l, column, kind="frequency") for column in sensitive] if l is not None and l > 1 else []
-    if l is not None and l > 1 and not about:
-        raise UsageError("l needs a sensitive column", where="l-diversity", hint="name it by `sensitive`")
-    findings, records = judge_curves(released, KPAnonymity(k, p), about, sensitive=sensitive, instants=instants)
-    return Verdict(tuple(findings), records, findings[0].groups, "rows")
-
-
-def verify_series_view(released: str, policy: Policy, view: View, *, separator: str | None = None) -> Verdict:
-    """Judge a released file of curves against what a view of a policy promises."""
-    promise = series_promise(view)
-    assert promise is not None
-    return verify_series(
-        read(released, separator=separator),
-        k=promise.k,
-        p=promise.p,
-        l=max((d.l for d in view.promises if isinstance(d, LDiversity)), default=None),
-        sensitive=[c for c in policy.schema.sensitive if view.shows(c)],
-        instants=[c for c in policy.schema.quasi if view.shows(c)],
-    )
-
-
-def series_promise(view: View) -> KPAnonymity | None:
-    """The promise about curves that a view makes, if it does."""
-    return next((p for p in view.promises if isinstance(p, KPAnonymity)), None)
-
-
-def anonymize_series_view(
-    data: str, policy: Policy, view: View, *, separator: str | None = None, **more: Any
-) -> tuple[SeriesRelease, SeriesReport]:
-    """Curves of a file as a view of a policy says: quasi columns are the instants, the subject names the curve."""
-    promise = series_promise(view)
-    if promise is None:
-        raise PolicyError("this view promises nothing about curves", where=policy.path)
-    schema = policy.schema
-    diversity = [p for p in view.promises if isinstance(p, LDiversity)]
-    if any(p.kind != "frequency" for p in diversity) or len(diversity) + 1 < len(view.promises):
-        raise PolicyError(
+def about_curves(promises: tuple[Promise, ...]) -> tuple[KPAnonymity, float | None]:
+    """The promise about curves, and the l that is asked beside it."""
+    promise = next(p for p in promises if isinstance(p, KPAnonymity))
+    diversity = [p for p in promises if isinstance(p, LDiversity)]
+    if any(p.kind != "frequency" for p in diversity) or len(diversity) + 1 < len(promises):
+        raise UsageError(
             "curves keep kP-anonymity and frequency l-diversity, and nothing else",
-            where=f"{policy.path}: views.{view.name}.promises",
+            where="promises",
             hint="{use: l-diversity, kind: frequency, l: 2, column: …}",
         )
-    names = schema.subject or next(iter(schema.of("identifier")), None)
-    if view.method is not None:
-        more["method"] = view.method
-    return anonymize_series(
-        read(data, separator=separator, types=policy.types()),
-        k=promise.k,
-        p=promise.p,
-        l=max((d.l for d in diversity), default=None),
-        id=names,
-        sensitive=[c for c in schema.sensitive if view.shows(c)],
-        instants=[c for c in schema.quasi if view.shows(c)],
-        title=policy.dataset,
-        **more,
-    )
+    return promise, max((p.l for p in diversity), default=None)
+
+
+def view_reading(policy: Policy, job: CurvesJob) -> dict[str, Any]:
+    """How a view's curves are read: quasi columns are the instants, the subject names the curve."""
+    view = job.view
+    assert view is not None
+    masked = [name for name in policy.schema.quasi if name in view.masks]
+    if masked:
+        raise PolicyError(
+            f"the instant {masked[0]!r} is masked: curves are generalized by the method",
+            where=f"views.{view.role}.masks.{masked[0]}",
+            hint="leave the mask out, or do not show the column",
+        )
+    names = policy.schema.subject
+    seen = [n for n in (*view.shown, *view.masks) if n != names]
+    foreign = [n for n in seen if policy.schema[n].role not in ("quasi", "sensitive")]
+    if foreign:
+        raise PolicyError(
+            f"the column {foreign[0]!r} cannot be shown beside curves: they are released with sensitive columns only",
+            where=f"views.{view.role}.show",
+            hint="make it sensitive, or do not show it",
+        )
+    if names is not None and names in (*view.shown, *view.masks):
+        raise PolicyError(
+            f"the column {names!r} names the curves and cannot be shown",
+            where=f"views.{view.role}.show",
+            hint="do not show it",
+        )
+    seen_in_order = [n for n in policy.schema.columns if n in seen]
+    return {
+        "id": names,
+        "sensitive": [n for n in seen_in_order if policy.schema[n].role == "sensitive"],
+        "instants": [n for n in seen_in_order if policy.schema[n].role == "quasi"],
+    }
+
+
+def _per_instant(reading: Mapping[str, Any], frame: pl.DataFrame) -> list[float]:
+    weights: Mapping[str, float] = reading["weights"]
+    known = reading.get("instants")
+    beside = (reading.get("id"), *reading.get("sensitive", ()))
+    instants = list(known) if known is not None else [c for c in frame.columns if c not in beside]
+    unknown = [name for name in weights if name not in instants]
+    if unknown or reading.get("time") is not None:
+        raise UsageError(
+            f"{unknown[0]!r} is not an instant" if unknown else "a long table has no instant columns",
+            where="weights",
+            hint="weights are given per instant of a wide table, for example W0=2",
+        )
+    return [weights.get(name, 1.0) for name in instants]
+
+
+def released(release: Release) -> tuple[SeriesRelease, SeriesReport]:
+    """The series behind a release of curves, and its report."""
+    return release.curves, release.report

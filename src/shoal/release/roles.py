@@ -2,23 +2,85 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 
 from shoal.core.errors import ShoalError
+from shoal.core.frames import from_any
+from shoal.core.groups import Finding
 from shoal.core.keys import KeyRing
 from shoal.core.release import Release, cleaned
 from shoal.policy.document import Policy
+from shoal.promises.kp_anonymity import KPAnonymity
+from shoal.release.base import Job
 from shoal.release.collusion import Pool, Seen, collusion
-from shoal.release.table import anonymize
-from shoal.tables import TableMethod
+from shoal.release.wishes import Wishes
 from shoal.tables.base import Progress, silent
 from shoal.views.frames import FrameView
 from shoal.views.role_view import RoleView
-from shoal.views.table import table_view
+
+
+class ViewReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a view without promises gave."""
+
+    title: str
+    rows: int
+    released: int
+    withheld: dict[str, int]
+    findings: list[Finding] = []
+    verified: bool = False
+    notes: list[str] = []
+
+    def json(self) -> str:
+        """All figures, for machines."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+
+    def text(self) -> str:
+        """A line for the terminal."""
+        return f"{self.title}: {self.released:,} of {self.rows:,} rows; nothing is promised"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MasksJob(Job):
+    """A view that promises nothing: every value passes the gate, and rows leave in an order that tells nothing."""
+
+    def run(self, data: Any, *, progress: Progress = silent) -> Release:
+        """See :class:`Job`. O(rows x columns)."""
+        assert self.view is not None
+        frame = from_any(data)[0]
+        gate = FrameView(self.view, frame.schema, self.keys)
+        viewed = gate.apply(frame)
+        notes = [*self.notes, *gate.notes(frame)]
+        order = self._order(viewed.data)
+        withheld = {"window too small for its mask": viewed.withheld} if viewed.withheld else {}
+        report = ViewReport(
+            title=self.title,
+            rows=frame.height,
+            released=viewed.data.height,
+            withheld=withheld,
+            notes=notes,
+        )
+        rows = viewed.rows.to_numpy()[order]
+        return Release(data=cleaned(viewed.data[order]), withheld=withheld, report=report, positions=rows, notes=notes)
+
+    def _order(self, data: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """By contents, then shuffled by the seed, or by chance: nothing of the input's order is left."""
+        if self.keep_order:
+            return np.arange(data.height)
+        if self.seed is None:
+            return np.random.default_rng(secrets.randbits(128)).permutation(data.height)
+        flat = [c for c in data.columns if not data[c].dtype.is_nested()]
+        by_content = data.select(pl.arg_sort_by(flat, nulls_last=True)).to_series().to_numpy()
+        shuffled: np.ndarray[Any, np.dtype[np.int64]] = by_content[
+            np.random.default_rng(self.seed).permutation(data.height)
+        ]
+        return shuffled
 
 
 @dataclass(frozen=True)
@@ -39,40 +101,23 @@ def view(
     role: str,
     *,
     keys: KeyRing | None = None,
-    method: TableMethod | str | None = None,
-    seed: int = 0,
     progress: Progress = silent,
+    **wishes: Any,
 ) -> RoleRelease:
-    """One role's view of a table. A view with promises is verified before it is returned.
+    """One role's view of a table, as the policy says. A view with promises is verified before it is returned."""
+    from shoal.release.job import job_of
 
-    A stream method in the policy cannot work on a table that is already whole: the default table method takes its
-    place, under the same promises, and a note says so.
-    """
-    chosen = policy.view(role)
-    keys = KeyRing.load() if keys is None else keys
-    if not chosen.promises:
-        gate = FrameView(RoleView.of(policy, role), frame.schema, keys)
-        viewed = gate.apply(frame)
-        return RoleRelease(role, cleaned(viewed.data), viewed.rows, viewed.withheld, tuple(gate.notes(frame)))
-    notes: list[str] = []
-    using = method or chosen.method
-    if using is not None and not isinstance(using, (str, TableMethod)):
-        notes.append(f"{using.use} is a method for streams: a table method keeps the promises here")
-        using = None
-    masked = table_view(policy, role, frame, keys)
-    notes += masked.notes
-    release = anonymize(
-        masked.frame,
-        schema=masked.schema,
-        promises=chosen.promises,
-        method=using,
-        seed=seed,
-        title=f"{policy.dataset}, {role}",
-        progress=progress,
+    job = job_of(Wishes({"policy": policy, "view": role, "keys": keys, **wishes}))
+    made = job.run(frame, progress=progress)
+    assert made.positions is not None
+    return RoleRelease(
+        role,
+        made.data,
+        pl.Series(made.positions),
+        sum(made.withheld.values()),
+        tuple(made.notes),
+        made if job.promises else None,
     )
-    kept = masked.rows.gather(np.flatnonzero(release.groups >= 0))
-    data = masked.finish(release.data)
-    return RoleRelease(role, data, kept, frame.height - len(kept), tuple(notes), release)
 
 
 def seen(release: RoleRelease, policy: Policy) -> Seen:
@@ -99,14 +144,21 @@ def pools(
     most: int = 2,
     seed: int = 0,
 ) -> tuple[list[Pool], dict[str, str]]:
-    """What roles learn together over a sample, and the roles whose view could not be made, with the reason."""
+    """What roles learn together over a sample, and the roles whose view could not be compared, with the reason."""
     views: list[Seen] = []
     failed: dict[str, str] = {}
     for role in roles or list(policy.views):
         try:
-            views.append(seen(view(frame, policy, role, keys=keys, seed=seed), policy))
+            made = view(frame, policy, role, keys=keys, seed=seed)
         except ShoalError as error:
             failed[role] = error.message
+            continue
+        if any(isinstance(p, KPAnonymity) for p in policy.view(role).promises):
+            failed[role] = "curves are made well, and their envelopes are not compared with other views"
+        elif bool((made.rows < 0).any()):
+            failed[role] = "it is made well, and its invented events are not compared with other views"
+        else:
+            views.append(seen(made, policy))
     subject = policy.schema.subject
     people = frame[subject] if subject is not None and subject in frame.columns else None
     return collusion(views, policy.schema, subjects=people, most=most), failed

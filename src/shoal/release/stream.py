@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from shoal.core.errors import InputError, PolicyError
-from shoal.core.keys import KeyRing
+from shoal.core.frames import from_any
+from shoal.core.groups import Finding
+from shoal.core.keys import DEFAULT, KeyRing
+from shoal.core.release import Release
 from shoal.core.schema import Schema
 from shoal.core.time import micros
 from shoal.policy.document import Policy
-from shoal.promises.base import Promise
 from shoal.promises.z_anonymity import ZAnonymity
+from shoal.release.base import Job
+from shoal.release.judge import Judge
 from shoal.release.ticks import Tick, TickLog
 from shoal.streams import STREAM_METHODS
 from shoal.streams.base import Batch, Outcomes, Reason, Running, StreamMethod
+from shoal.streams.texts import Printer
+from shoal.tables.base import Progress, silent
+from shoal.verifier import Verdict
 from shoal.views.frames import FrameView
 from shoal.views.role_view import RoleView
 
@@ -28,26 +38,98 @@ LARGEST = 1 << 17
 QUIET = 0.25  # seconds without an event after which the clock of waiting events goes on by itself
 
 
-@dataclass
-class StreamJob:
-    """What runs: a view's schema, promises and method. Without a ``view`` nothing is masked."""
+@dataclass(frozen=True, kw_only=True)
+class StreamJob(Job):
+    """A stream: a view's masks, then a stream method. Without a view, the subject leaves as a pseudonym of the run."""
 
-    schema: Schema
-    promises: Sequence[Promise]
+    title: str = "stream"
     method: StreamMethod
-    view: RoleView | None = None
-    keys: KeyRing = field(default_factory=KeyRing)
 
     @property
     def columns(self) -> list[str]:
         """The columns the source must bring."""
         return list((self.view.schema if self.view is not None else self.schema).columns)
 
+    def key(self) -> bytes:
+        """The key of the state and of the run's pseudonyms: one of the ring, or a random one for this run only."""
+        return self.keys.derive(DEFAULT, "stream") if DEFAULT in self.keys.keys else secrets.token_bytes(32)
 
-def job_of(policy: Policy, role: str | None, keys: KeyRing) -> StreamJob:
-    """The job a policy's view describes."""
+    def run(self, data: Any, *, progress: Progress = silent) -> Release:
+        """A whole file as a stream: every row an event, in the order of the file.
+
+        z-anonymity is verified beside the original events, groups by how they read.
+        """
+        frame = from_any(data)[0]
+        parts: list[pl.DataFrame] = []
+        numbers: list[int] = []
+        runner = LocalRunner(self, self.key(), parts.append, seed=self.seed or 0, marks=numbers.extend)
+        runner.feed(frame)
+        runner.finish()
+        released = pl.concat(parts) if parts else runner.nothing(frame)
+        shown = [n for n in self.schema.quasi if n in released.columns]
+        judge = Judge(self.schema, self.promises, hidden=frozenset(set(self.schema.quasi) - set(shown)))
+        positions = np.array(numbers, np.int64)
+        verdict = self._verdict(judge, frame, released, positions)
+        counters = dict(runner.method.counters)
+        withheld = {"withheld by the method": frame.height - int((positions >= 0).sum())}
+        report = StreamReport(
+            title=self.title,
+            method=self.method.use,
+            rows=frame.height,
+            released=released.height,
+            withheld=withheld,
+            findings=list(verdict.findings),
+            verified=verdict.kept,
+            counters={name: int(n) for name, n in counters.items()},
+            notes=list(self.notes),
+        )
+        return Release(data=released, withheld=withheld, schema=self.schema, report=report, positions=positions)
+
+    def _verdict(
+        self, judge: Judge, frame: pl.DataFrame, released: pl.DataFrame, positions: NDArray[np.int64]
+    ) -> Verdict:
+        if any(isinstance(p, ZAnonymity) for p in self.promises):
+            return judge.judge(released, original=frame)  # with noise fewer real people may stand behind a value
+        subject = self.schema.subject
+        people = frame[subject].gather(positions) if subject is not None and subject in frame.columns else None
+        return judge.demand(released, people=people, every_row=True)
+
+
+class StreamReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stream method made of a file."""
+
+    title: str
+    method: str
+    rows: int
+    released: int
+    withheld: dict[str, int]
+    findings: list[Finding]
+    verified: bool
+    counters: dict[str, int]
+    notes: list[str] = []
+
+    def json(self) -> str:
+        """All figures, for machines."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+
+    def text(self) -> str:
+        """A few lines for the terminal."""
+        return "\n".join(
+            [
+                f"{self.title}: {self.released:,} of {self.rows:,} events released by {self.method}",
+                *map(str, self.findings),
+                *[f"{name.replace('_', ' ')}: {n:,}" for name, n in self.counters.items()],
+                *[f"note: {note}" for note in self.notes],
+            ]
+        )
+
+
+def stream_job(policy: Policy, role: str, keys: KeyRing, **more: Any) -> StreamJob:
+    """The stream that a policy's view describes; ``more`` replaces what the view says."""
     chosen = policy.view(role)
-    if not isinstance(chosen.method, StreamMethod):
+    method = more.pop("method", None) or chosen.method
+    promises = tuple(more.pop("promises", chosen.promises))
+    if not isinstance(method, StreamMethod):
         raise PolicyError(
             "the view names no stream method",
             where=f"views.{chosen.name}.method",
@@ -56,7 +138,7 @@ def job_of(policy: Policy, role: str | None, keys: KeyRing) -> StreamJob:
     view = RoleView.of(policy, chosen.name)
     names = [n for n in view.shown if policy.schema[n].role in ("subject", "identifier")]
     # z-anonymity is about what people show, and says under which names; a group hides nobody who is named
-    if names and not any(isinstance(p, ZAnonymity) for p in chosen.promises):
+    if names and not any(isinstance(p, ZAnonymity) for p in promises):
         raise PolicyError(
             f"the column {names[0]!r} names people and is shown in clear in a view with promises",
             where=f"views.{chosen.name}.show",
@@ -64,7 +146,15 @@ def job_of(policy: Policy, role: str | None, keys: KeyRing) -> StreamJob:
         )
     # a quasi column this role does not see is nothing to decide
     seen = {n: c for n, c in policy.schema.columns.items() if c.role != "quasi" or n not in view.hides}
-    return StreamJob(Schema(seen), chosen.promises, chosen.method, view, keys)
+    return StreamJob(
+        schema=Schema(seen),
+        promises=promises,
+        method=method,
+        view=view,
+        keys=keys,
+        types=policy.types(),
+        **{"title": f"{policy.dataset}, {chosen.name}", **more},
+    )
 
 
 class LocalRunner:
@@ -89,7 +179,7 @@ class LocalRunner:
         self.first, state = _split(snapshot)
         self.method: Running = job.method.start(job.schema, job.promises, key=key, seed=seed, snapshot=state)
         self.released = 0
-        self._write = write
+        self._write = write if job.view is not None or job.schema.subject is None else self._pseudonymous(write, key)
         self._strict = strict
         self._marks = marks
         self._masks: FrameView | None = None
@@ -97,6 +187,23 @@ class LocalRunner:
         self._log = ticks
         self._again = self._log.again if self._log is not None else []
         self._moved = monotonic()
+
+    def nothing(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """An empty release of this shape of events."""
+        shown = self._shown(self._fitted(frame.clear()))
+        return shown.select(c for c in shown.columns if c in self.job.schema.columns)
+
+    def _pseudonymous(self, write: Write, key: bytes) -> Write:
+        """Nobody chose a mask for the subject: it leaves as a keyed pseudonym, never in clear."""
+        printer, subject = Printer(key, "pseudonym"), self.job.schema.subject
+        assert subject is not None
+
+        def masked(frame: pl.DataFrame) -> None:
+            names = frame[subject].cast(pl.String)
+            prints = pl.Series(subject, printer.column(names)).reinterpret(signed=False).cast(pl.String)
+            write(frame.with_columns(prints))
+
+        return masked
 
     def feed(self, frame: pl.DataFrame) -> None:
         """Take events as they stand in the source; without any, the clock of those that wait goes on."""

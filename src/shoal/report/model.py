@@ -33,7 +33,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str
     method: dict[str, Any]
-    seed: int
+    seed: int | None  # none: it was drawn in secret
     rows: int
     released: int
     withheld: dict[str, int]

@@ -26,6 +26,8 @@ class SeriesReport(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
     verified: bool
     figures: dict[str, float]
+    notes: list[str] = []
+    seed: int | None = None  # none: it was drawn in secret
 
     def json(self) -> str:
         """All figures, for machines."""
@@ -41,6 +43,7 @@ class SeriesReport(msgspec.Struct, frozen=True, kw_only=True):
         lines += [f"  {name.replace('_', ' '):<{width}}  {value:,.4g}" for name, value in self.figures.items()]
         lines += [f"Withheld: {n:,} curves ({why})" for why, n in self.withheld.items()]
         lines += [f"Altered: {n:,} values of {column}" for column, n in self.altered.items() if n]
+        lines += [f"Note: {note}" for note in self.notes]
         return "\n".join(lines)
 
     def html(self, release: SeriesRelease) -> str:

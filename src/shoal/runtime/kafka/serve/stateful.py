@@ -17,7 +17,7 @@ from shoal.core.errors import PolicyError, ShoalError
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.schema import Column, Schema
 from shoal.policy.document import Policy, View
-from shoal.release.stream import LocalRunner, StreamJob, job_of
+from shoal.release.stream import LocalRunner, StreamJob, stream_job
 from shoal.runtime.kafka.formats.record_frames import CARRIED, RecordFrames, refuse_lists
 from shoal.runtime.kafka.serve.output import UNTIMED, Disguise, Outgoing, Record
 from shoal.runtime.kafka.serve.window_runner import WindowRunner
@@ -137,7 +137,7 @@ def carrying_job(policy: Policy, role: str, keys: KeyRing) -> StreamJob:
     show = tuple(policy.schema.columns) if view.show == "everything" else tuple(view.show)
     schema = Schema({**policy.schema.columns, **carried})
     wider = msgspec.structs.replace(view, show=(*show, *carried))
-    return job_of(msgspec.structs.replace(policy, schema=schema, views={role: wider}), role, keys)
+    return stream_job(msgspec.structs.replace(policy, schema=schema, views={role: wider}), role, keys)
 
 
 class MethodRunner:

@@ -1,0 +1,321 @@
+"""Options that several commands share, in groups. An option that was not given is ``None`` or ``False``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from shoal.cli.terminal import (
+    Json,
+    Names,
+    Output,
+    Separator,
+    Types,
+    declared_types,
+    names,
+    pairs,
+    split_by,
+    telling,
+)
+from shoal.core.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from shoal.release.base import Job
+    from shoal.release.wishes import Wishes
+
+Flag = Annotated[bool, Parameter(negative=())]
+SPELLED = {"weights": "--weight", "tune": "--goal-k"}  # every other wish is called like its option
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ByPolicy:
+    """A policy.
+
+    Parameters
+    ----------
+    policy
+        A policy file; its view says what is shown and promised. --k, --l and --t may make it stronger, never weaker.
+    view
+        Which view of the policy; needed if several promise something.
+    """
+
+    policy: str | None = None
+    view: str | None = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """What the columns are, without a policy.
+
+    Parameters
+    ----------
+    quasi
+        Columns an outsider may know.
+    hierarchy
+        How a quasi column becomes less precise: `zip=prefix:5`, `country=countries.csv`, `age=range:0:120`.
+    sensitive
+        Columns an outsider must not learn; shown unchanged.
+    plain
+        Further columns to show unchanged. A column that is not declared is left out.
+    subject
+        The column that says whose row it is: people are counted, not rows.
+    weight
+        What a column's detail is worth: `age=2`. Of curves, in the certainty penalty: `W0=2`.
+    """
+
+    quasi: Names = None
+    hierarchy: Names = None
+    sensitive: Names = None
+    plain: Names = None
+    subject: str | None = None
+    weight: Names = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Promised:
+    """What must hold.
+
+    Parameters
+    ----------
+    k
+        Every released combination is shared by at least k people.
+    l
+        Every group has at least l different values of each sensitive column. Of curves: no sensitive value stands in
+        more than 1/l of those with one envelope and pattern.
+    t
+        Every group's sensitive values are spread like the whole table's, within t.
+    p
+        Of curves: at least p of the k under one envelope share their pattern.
+    """
+
+    k: int | None = None
+    l: float | None = None
+    t: float | None = None
+    p: int | None = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class OfCurves:
+    """Curves instead of rows.
+
+    Parameters
+    ----------
+    series
+        The table holds curves: a row each, a column per instant (or long, with --time and --value).
+    id
+        Of curves: the column that names them; never released.
+    time
+        Of a long table of curves: the column of the instants.
+    value
+        Of a long table of curves: the column of the values.
+    every
+        Of a long table of curves: make instants this far apart, for example 1h (or 5, of numbers); values between two
+        are averaged, or as `--set aggregate=sum` says.
+    missing
+        Of curves: what to do where an instant is missing: error (the default), drop, previous, interpolate, zero.
+    perturb
+        Of curves with l: change sensitive numbers instead of merging or suppressing. It falsifies data; how many are
+        altered stands in the report. `--set step=…` and `--set most=…` bound the change.
+    """
+
+    series: Flag = False
+    id: Annotated[str | None, Parameter(name="--id")] = None
+    time: str | None = None
+    value: str | None = None
+    every: str | None = None
+    missing: str | None = None
+    perturb: Flag = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Growing:
+    """A table that grows.
+
+    Parameters
+    ----------
+    append
+        Continuous mode: a state file. Each call takes one more chunk; what was published only becomes more general.
+    publish
+        In continuous mode: the whole table so far (the default), or only the new rows.
+    """
+
+    append: str | None = None
+    publish: Literal["whole", "new"] | None = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class How:
+    """How it is made.
+
+    Parameters
+    ----------
+    method
+        How groups are found, for example `mondrian`; of curves `kapra`, `naive` or `banded`.
+    effort
+        How long a method may search: low, normal, high, or a number of steps.
+    set_
+        Another parameter of the method: `suppress=0.05`; for `local` also `interrupted=best`, so that Ctrl-C releases
+        the best groups found so far. Of curves: `band=128`, and of their patterns `word=6`, `levels=5`.
+    seed
+        The same seed gives the same release. Without it one is drawn in secret, so that nobody can run it again.
+    keep_order
+        Leave rows in the order of the input, which tells whose row is whose. A waiver: the report says so.
+    waive
+        Accept a risk that would be refused: `linked-rows`, `unique-plain`. The report says so.
+    """
+
+    method: str | None = None
+    effort: str | None = None
+    set_: Annotated[Names, Parameter(name="--set")] = None
+    seed: int | None = None
+    keep_order: Flag = False
+    waive: Names = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class To:
+    """Where the result goes.
+
+    Parameters
+    ----------
+    output
+        Where the release goes; by its name CSV, Parquet or NDJSON. `-` (the default) is standard output.
+    report
+        Also write a report: .html with pictures, .json or .txt.
+    cells
+        `text` (the default), or `struct` for typed cells in Parquet.
+    dry_run
+        Do everything, write nothing.
+    json
+        Print the report as JSON instead of text (on stderr, or on stdout if the data go elsewhere).
+    """
+
+    output: Output = None
+    report: str | None = None
+    cells: Literal["text", "struct"] | None = None
+    dry_run: Flag = False
+    json: Json = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How the data are read.
+
+    Parameters
+    ----------
+    type_
+        What a column holds, if it does not tell by itself: `birth=date:%d.%m.%Y`, `code=str`, `price=float:,` (a
+        decimal comma), `at=datetime:ms` (since 1970). What is not of the type is counted and located, and nothing is
+        released.
+    separator
+        The CSV separator, if it is not a comma.
+    """
+
+    type_: Types = None
+    separator: Separator = None
+
+    @property
+    def split(self) -> str | None:
+        """The separator as a character."""
+        return split_by(self.separator)
+
+
+def read_for(job: Job, data: str, reading: Reading) -> pl.DataFrame:
+    """The table a job works on, with the columns as declared; how a column was read is said."""
+    from shoal.connect import files
+
+    types = {**job.types, **declared_types(reading.type_)}
+    tell = telling(job.schema.columns)
+    return files.read(data, separator=reading.split, types=types, exact=job.exact, tell=tell)
+
+
+ELSEWHERE = ("output", "dry_run", "original")  # what a job need not know
+
+
+def wishes(*groups: Any, **more: Any) -> Wishes:
+    """The wishes of a command, from its groups of options; errors name options as they are typed."""
+    from shoal.release.wishes import Wishes
+
+    stated: dict[str, Any] = {}
+    for group in groups:
+        stated |= {f.name.rstrip("_"): getattr(group, f.name) for f in fields(group) if f.name not in ELSEWHERE}
+    stated |= more
+    for name in ("sensitive", "plain", "waive"):
+        if stated.get(name) is not None:
+            stated[name] = names(stated[name])
+    if "hierarchy" in stated and "quasi" in stated:
+        given = stated.pop("hierarchy")
+        columns = names(stated["quasi"])
+        stated["quasi"] = {**dict.fromkeys(columns), **hierarchies(given, columns)}
+    if "weight" in stated:
+        stated["weights"] = {n: number(v, "--weight") for n, v in pairs(stated.pop("weight"), "--weight").items()}
+    if stated.get("set") is not None:
+        stated["set"] = _parsed(stated["set"])
+    if stated.get("every") is not None and stated["every"].replace(".", "", 1).isdigit():
+        stated["every"] = float(stated["every"])
+    effort = stated.get("effort")
+    if effort is not None and effort.isdigit():
+        stated["effort"] = int(effort)
+    return Wishes(stated, spell=spell)
+
+
+def only_with(condition: bool, needs: str, **given: Any) -> None:
+    """Refuse options that have no effect without another one; those not given are ``None`` or ``False``."""
+    for name, value in given.items():
+        if not condition and value is not None and value is not False:
+            raise UsageError(f"has no effect without {needs}", where=spell(name))
+
+
+def spell(name: str) -> str:
+    """A wish as its option is typed."""
+    return SPELLED.get(name, "--" + name.replace("_", "-"))
+
+
+def _parsed(words: list[str]) -> Mapping[str, Any]:
+    import yaml
+
+    return {name: yaml.safe_load(value) for name, value in pairs(words, "--set").items()}
+
+
+def hierarchies(values: list[str] | None, quasi: list[str]) -> dict[str, str | Mapping[str, Any]]:
+    """``zip=prefix:5`` words as hierarchies."""
+    out: dict[str, str | Mapping[str, Any]] = {}
+    for name, value in pairs(values, "--hierarchy").items():
+        if name not in quasi:
+            raise UsageError(f"column {name!r} is not in --quasi", where="--hierarchy")
+        out[name] = hierarchy_word(value)
+    return out
+
+
+def hierarchy_word(value: str) -> str | Mapping[str, Any]:
+    """``prefix:5`` as a hierarchy: its name, then its parameters."""
+    kind, _, rest = value.partition(":")
+    if kind == "prefix":
+        return {"use": "prefix", "length": int(number(rest or "0", "--hierarchy"))}
+    if kind == "range" and rest:
+        low, _, high = rest.partition(":")
+        return {"use": "range", "min": number(low, "--hierarchy"), "max": number(high, "--hierarchy")}
+    if kind == "tree" and rest:
+        return {"use": "tree", "children": int(number(rest, "--hierarchy"))}
+    return value
+
+
+def number(text: str, option: str) -> float:
+    """A number of a word like ``age=2``."""
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError("expected a number", where=option) from None

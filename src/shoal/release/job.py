@@ -1,0 +1,143 @@
+"""From a policy or options to something that runs: here, and only here.
+
+Whatever a job would ignore is an error that names the option. A policy's promise may be made stronger by an option,
+never weaker, and the report says so. Python, the command line, Kafka and the browser all come through here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from shoal.core.errors import PolicyError
+from shoal.core.schema import Schema
+from shoal.policy.document import Policy, View
+from shoal.policy.load import load
+from shoal.promises.kp_anonymity import KPAnonymity
+from shoal.promises.z_anonymity import ZAnonymity
+from shoal.release.base import Job
+from shoal.release.chunks import ChunksJob
+from shoal.release.curves import CurvesJob, about_curves, view_reading
+from shoal.release.judge import Judge
+from shoal.release.methods import method_of, series_words, with_effort
+from shoal.release.options import Common, judge_of_options, not_about_streams, of_options, reported
+from shoal.release.promised import tightened
+from shoal.release.roles import MasksJob
+from shoal.release.stream import StreamJob, stream_job
+from shoal.release.table import TableJob
+from shoal.release.wishes import Wishes
+from shoal.streams import STREAM_METHODS
+from shoal.streams.base import StreamMethod
+from shoal.tables import TABLE_METHODS
+from shoal.views.role_view import RoleView
+
+
+def job_of(wishes: Wishes) -> Job:
+    """The job that was asked for; every wish has an effect on it, or is refused.
+
+    >>> job = job_of(Wishes({"quasi": ["age"], "k": 5}))
+    >>> type(job).__name__, job.promises
+    ('TableJob', (KAnonymity(k=5),))
+    """
+    wishes.take("json")  # how the report is printed: every job has one
+    job = _of_policy(wishes) if wishes.has("policy") else of_options(wishes)
+    wishes.done(_noun(job), hint=_hint(job))
+    return job
+
+
+def _noun(job: Job) -> str:
+    kind = {TableJob: "a table", CurvesJob: "curves", ChunksJob: "a chunk of a growing table", StreamJob: "a stream"}
+    noun = kind.get(type(job), "a view without promises")
+    return f"{noun} released by a policy" if job.view is not None else noun
+
+
+def _hint(job: Job) -> str:
+    if job.view is not None:
+        return "the policy says what the columns are, what is shown and how: leave the option out, or change the policy"
+    return "leave it out"
+
+
+def _of_policy(wishes: Wishes) -> Job:
+    given = wishes.take("policy")
+    policy: Policy = given if isinstance(given, Policy) else load(given)
+    chosen = policy.view(wishes.take("view"))
+    view = RoleView.of(policy, chosen.name)
+    shown = Schema({n: c for n, c in policy.schema.columns.items() if n not in view.hides})
+    promises, notes = tightened(chosen.promises, shown, wishes)
+    common = Common.of(wishes, policy.dataset, chosen.waive)
+    more: dict[str, Any] = {**common._asdict(), "promises": promises, "notes": tuple(notes)}
+    where = f"views.{chosen.name}.method"
+    if any(isinstance(p, KPAnonymity) for p in promises):
+        return _curves_of_policy(policy, chosen, view, more, wishes)
+    if not promises:
+        if chosen.method is not None:
+            raise PolicyError(
+                "the view names a method and promises nothing", where=where, hint="say what it shall keep: `promises:`"
+            )
+        return MasksJob(
+            schema=policy.schema, view=view, types=policy.types(), exact=tuple(policy.exact(chosen)), **more
+        )
+    method = method_of(wishes, (TABLE_METHODS, STREAM_METHODS), chosen.method)
+    if isinstance(method, StreamMethod):
+        not_about_streams(wishes, more)
+        return stream_job(policy, chosen.name, more.pop("keys"), method=method, **more)
+    z = next((p for p in promises if isinstance(p, ZAnonymity)), None)
+    if z is not None:
+        raise PolicyError(
+            f"{z.use} is promised of streams, and the view names no stream method",
+            where=where,
+            hint="method: z-anonymity",
+        )
+    return TableJob(
+        schema=policy.schema,
+        view=view,
+        policy=policy,
+        types=policy.types(),
+        exact=tuple(policy.exact(chosen)),
+        method=with_effort(method, wishes),
+        cells=wishes.one_of("cells", "text", "struct"),
+        **reported(wishes, more),
+    )
+
+
+def _curves_of_policy(policy: Policy, chosen: View, view: RoleView, more: dict[str, Any], wishes: Wishes) -> CurvesJob:
+    _, l = about_curves(more["promises"])
+    if more.pop("keep_order"):
+        wishes.refuse("keep_order", "curves leave by their groups", "leave it out")
+    reading = series_words(wishes, chosen.method, diverse=l is not None)
+    if wishes.has("missing"):
+        reading["missing"] = wishes.take("missing")
+    job = CurvesJob(
+        schema=policy.schema,
+        view=view,
+        policy=policy,
+        types=policy.types(),
+        exact=tuple(policy.exact(chosen)),
+        cells=wishes.one_of("cells", "text", "struct"),
+        **reported(wishes, more),
+    )
+    return dataclasses.replace(job, reading={**reading, **view_reading(policy, job)})
+
+
+def judge_of(wishes: Wishes) -> Judge:
+    """The judge of a released file: by a policy's view or by options, with the same rules as for a job."""
+    if not wishes.has("policy"):
+        judge = judge_of_options(wishes)
+        wishes.done("this verdict")
+        return judge
+    given = wishes.take("policy")
+    policy: Policy = given if isinstance(given, Policy) else load(given)
+    chosen = policy.view(wishes.take("view"))
+    view = RoleView.of(policy, chosen.name)
+    shown = Schema({n: c for n, c in policy.schema.columns.items() if n not in view.hides})
+    promises, _ = tightened(chosen.promises, shown, wishes)
+    subject = policy.schema.subject
+    judge = Judge(
+        policy.schema,
+        promises,
+        subject if subject is not None and subject not in view.hides else None,
+        view,
+        hidden=frozenset(view.hides),
+    )
+    wishes.done("a verdict by a policy", "the policy says what the columns are: leave the option out")
+    return judge

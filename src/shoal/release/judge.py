@@ -1,0 +1,167 @@
+"""The only road to the verifier: what was promised of a release, judged by what it shows.
+
+Three kinds of promises are judged in three ways: groups of rows by how they read, curves by their envelopes and
+patterns, and z-anonymity by scanning the original events again, because those who support a value may be withheld.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from shoal.core.errors import PromiseError, UsageError
+from shoal.core.frames import require
+from shoal.core.groups import Finding
+from shoal.core.levels import Levels
+from shoal.core.schema import Schema
+from shoal.core.table import by_value
+from shoal.promises.base import Promise
+from shoal.promises.kp_anonymity import GROUP, LEVEL, PATTERN, KPAnonymity, judge_curves
+from shoal.promises.rescan import rescan
+from shoal.promises.z_anonymity import ZAnonymity
+from shoal.verifier import Verdict, verify
+from shoal.views.role_view import RoleView
+
+ROTATING = "pseudonyms change with time: one person may be counted several times"
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges what would be published, or was: ``quasi`` columns as released, and the promises.
+
+    ``subject`` is a column of the release that says whose row it is. With a ``view``, a column that the role must not
+    see breaks the release, too, whatever its groups.
+    """
+
+    schema: Schema
+    promises: tuple[Promise, ...]
+    subject: str | None = None
+    view: RoleView | None = None
+    instants: tuple[str, ...] | None = None  # of curves; every column that is nothing else, if not given
+    hidden: frozenset[str] = field(default_factory=frozenset)  # quasi columns the release does not show
+
+    @property
+    def quasi(self) -> list[str]:
+        """The quasi columns of the release."""
+        return [name for name in self.schema.quasi if name not in self.hidden]
+
+    def judge(
+        self,
+        released: pl.DataFrame,
+        *,
+        people: pl.Series | None = None,
+        original: pl.DataFrame | None = None,
+        levels: Mapping[str, Levels] | None = None,
+        every_row: bool = False,
+    ) -> Verdict:
+        """The verdict on released rows.
+
+        ``people`` says whose they are where the release does not; ``original`` are the events behind a stream;
+        ``levels`` those of sensitive columns, if they are at hand; ``every_row``: none stands for a withheld one.
+        """
+        if not self.promises:
+            raise UsageError("no promise to judge", where="verify", hint="give k, for example k=5")
+        if any(isinstance(p, KPAnonymity) for p in self.promises):
+            verdict = self._curves(released)
+        elif original is not None and any(isinstance(p, ZAnonymity) for p in self.promises):
+            verdict = self._stream(released, original)
+        else:
+            verdict = self._groups(released, self.promises, people, levels, every_row)
+        return msgspec.structs.replace(verdict, findings=(*verdict.findings, *self._foreign(released)))
+
+    def demand(self, released: pl.DataFrame, **known: Any) -> Verdict:
+        """The verdict on what a method made; an error if a promise is broken, and nothing is released."""
+        verdict = self.judge(released, **known)
+        if not verdict.kept:
+            broken = next(f for f in verdict.findings if not f.kept)
+            raise PromiseError(
+                f"the release was not made: {broken}",
+                where="verify",
+                hint="this is a defect of the method: please report the method, its parameters and the promises",
+            )
+        return verdict
+
+    def levels(self, released: pl.DataFrame) -> dict[str, Levels]:
+        """The hierarchies of sensitive columns over the values that are shown."""
+        out = {}
+        for name in self.schema.sensitive:
+            hierarchy = self.schema[name].hierarchy
+            if hierarchy is not None and name in released.columns:
+                values = released[name].fill_nan(None) if released[name].dtype.is_float() else released[name]
+                out[name] = by_value(hierarchy, values.unique().sort(nulls_last=True), f"column {name!r}")
+        return out
+
+    def _groups(
+        self,
+        released: pl.DataFrame,
+        promises: Sequence[Promise],
+        people: pl.Series | None = None,
+        levels: Mapping[str, Levels] | None = None,
+        every_row: bool = False,
+    ) -> Verdict:
+        if people is None and self.subject is not None:
+            require(released, [self.subject], "release")
+            people = released[self.subject]
+        known = self.levels(released) if levels is None else levels
+        verdict = verify(released, self.quasi, promises, people=people, levels=known, every_row=every_row)
+        if self.subject is None or not self._rotates(self.subject):
+            return verdict
+        doubtful = [msgspec.structs.replace(f, unit="pseudonyms", note=ROTATING) for f in verdict.findings]
+        return msgspec.structs.replace(verdict, findings=tuple(doubtful), unit="pseudonyms")
+
+    def _rotates(self, column: str) -> bool:
+        mask = None if self.view is None else self.view.masks.get(column)
+        return getattr(mask, "rotate", None) is not None
+
+    def _stream(self, released: pl.DataFrame, original: pl.DataFrame) -> Verdict:
+        time = next(iter(self.schema.of("time")), None)
+        if time is None:
+            raise UsageError("z-anonymity is judged by event time, and no time column is declared", where="verify")
+        about: dict[str, Any] = {
+            "time": time,
+            "subject": self.schema.subject,
+            "quasi": {name: self.schema[name].hierarchy for name in self.quasi},
+            "unit": self.schema[time].unit,
+        }
+        z = [p for p in self.promises if isinstance(p, ZAnonymity)]
+        found = [finding for promise in z for finding in rescan(original, released, promise, **about)]
+        if rest := [p for p in self.promises if p not in z]:
+            found += self._groups(released, rest).findings
+        return Verdict(tuple(found), released.height, 0, "people" if self.schema.subject else "rows")
+
+    def _curves(self, released: pl.DataFrame) -> Verdict:
+        promise = next(p for p in self.promises if isinstance(p, KPAnonymity))
+        others = [p for p in self.promises if p is not promise]
+        named = self.instants if self.instants is not None else self.quasi
+        findings, records = judge_curves(
+            released,
+            promise,
+            others,
+            sensitive=[n for n in self.schema.sensitive if n not in self.hidden],
+            instants=list(named) or None,
+        )
+        return Verdict(tuple(findings), records, findings[0].groups, "rows")
+
+    def _foreign(self, released: pl.DataFrame) -> list[Finding]:
+        """A finding if columns show something the role must not see: hidden ones in clear, or undeclared ones."""
+        if self.view is None:
+            return []
+        view = self.view
+        seen = {step.split("[")[0] for n in (*view.shown, *view.masks) for step in (n, n.split(".")[0])}
+        if any(isinstance(p, KPAnonymity) for p in self.promises):
+            seen |= {GROUP, PATTERN, LEVEL}
+        shown = [c for c in released.columns if c not in seen and not _is_hidden(released[c])]
+        if not shown:
+            return []
+        note = f"{', '.join(shown[:5])}{', …' if len(shown) > 5 else ''}"
+        return [
+            Finding(f"only what {view.role} sees", False, 0, len(shown), released.width, len(shown), "columns", note)
+        ]
+
+
+def _is_hidden(cells: pl.Series) -> bool:
+    return not cells.len() or cells.is_null().all() or (cells.dtype == pl.String and set(cells.unique()) <= {"*", None})

@@ -1,0 +1,214 @@
+"""Jobs and judges from options alone, without a policy; and the parts that both roads share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from shoal.core.errors import UsageError
+from shoal.core.hierarchy import HIERARCHIES, Hierarchy
+from shoal.core.hierarchy.tree import Tree
+from shoal.core.keys import KeyRing
+from shoal.core.schema import Column, Schema
+from shoal.policy.document import WAIVERS
+from shoal.promises.base import Promise
+from shoal.promises.kp_anonymity import KPAnonymity
+from shoal.promises.z_anonymity import ZAnonymity
+from shoal.release.base import Job
+from shoal.release.chunks import ChunksJob
+from shoal.release.curves import CurvesJob, about_curves
+from shoal.release.judge import Judge
+from shoal.release.methods import method_of, series_words, with_effort
+from shoal.release.promised import tightened
+from shoal.release.stream import StreamJob
+from shoal.release.table import TableJob
+from shoal.release.wishes import Wishes
+from shoal.report.model import ending
+from shoal.streams.z_anonymity import ZAnon
+from shoal.tables import TABLE_METHODS
+
+READING = ("id", "time", "value", "every", "aggregate", "missing", "pattern", "perturb", "instants")
+
+
+class Common(NamedTuple):
+    """What every job has, whatever it makes."""
+
+    title: str
+    keys: KeyRing
+    seed: int | None
+    keep_order: bool
+    waived: tuple[str, ...]
+
+    @classmethod
+    def of(cls, wishes: Wishes, title: str, waived: tuple[str, ...] = ()) -> Common:
+        """Take it from the wishes; ``waived`` are the risks that a policy accepts."""
+        ring = wishes.take("keys")
+        names = (*waived, *wishes.take("waive", ()))
+        unknown = [n for n in names if n not in WAIVERS]
+        if unknown:
+            wishes.refuse("waive", f"there is no risk called {unknown[0]!r}", f"one of: {', '.join(WAIVERS)}")
+        return cls(
+            str(wishes.take("title", title)),
+            KeyRing.load() if ring is None else ring,
+            wishes.take("seed"),
+            bool(wishes.take("keep_order", False)) or "order" in names,
+            tuple(dict.fromkeys(names)),
+        )
+
+
+def reported(wishes: Wishes, more: dict[str, Any]) -> dict[str, Any]:
+    """The job has a report; the name of its file must say which kind."""
+    ending(wishes.take("report"))
+    return more
+
+
+def not_about_streams(wishes: Wishes, more: dict[str, Any]) -> None:
+    """A stream leaves in its own order; whoever asks to keep it gets what there is anyway."""
+    if more.pop("keep_order"):
+        wishes.refuse("keep_order", "a stream leaves in the order of its decisions", "leave it out")
+    if more.pop("waived"):
+        wishes.refuse("waive", "streams have nothing to waive yet", "leave it out")
+
+
+def of_options(wishes: Wishes) -> Job:
+    """The job that options describe."""
+    if wishes.has("view"):
+        wishes.refuse("view", "views are defined in a policy", "give the policy, too")
+    if wishes.has("series"):
+        return _curves_of_options(wishes)
+    if wishes.has("z") or wishes.has("window"):
+        return _stream_of_options(wishes)
+    schema = schema_of(wishes)
+    promises, _ = tightened((), schema, wishes)
+    if not promises:
+        raise UsageError("no promise was asked for", where="anonymize", hint="give k, for example k=5")
+    if not schema.quasi:
+        raise UsageError("no quasi column is declared", where="anonymize", hint="name what an outsider may know")
+    append = wishes.take("append")
+    common = Common.of(wishes, "release")
+    more: dict[str, Any] = {
+        **common._asdict(),
+        "promises": promises,
+        "schema": schema,
+        "exact": tuple(schema.of("plain")),
+    }
+    if append is not None:
+        chosen = method_of(wishes, (TABLE_METHODS,), None, default=None)
+        return ChunksJob(
+            state=Path(append),
+            method=None if chosen is None else with_effort(chosen, wishes),
+            publish=wishes.one_of("publish", "whole", "new"),  # type: ignore[arg-type]
+            **more,
+        )
+    method = with_effort(method_of(wishes, (TABLE_METHODS,), None), wishes)
+    return TableJob(method=method, cells=wishes.one_of("cells", "text", "struct"), **reported(wishes, more))
+
+
+def _curves_of_options(wishes: Wishes) -> CurvesJob:
+    wishes.take("series")
+    if not (wishes.has("k") and wishes.has("p")):
+        wishes.refuse("series", "curves need k and p", "for example k=16 and p=6")
+    promise = KPAnonymity(wishes.take("k"), wishes.take("p"))
+    sensitive = wishes.take("sensitive", ())
+    beside = list(sensitive) if isinstance(sensitive, Mapping) else sensitive
+    promises, _ = tightened((promise,), Schema.build(quasi={}, sensitive=list(beside)), wishes)
+    _, l = about_curves(promises)
+    common = Common.of(wishes, "curves")
+    if common.keep_order:
+        wishes.refuse("keep_order", "curves leave by their groups", "leave it out")
+    reading = {**series_words(wishes, None, diverse=l is not None), "sensitive": sensitive}
+    reading |= {name: wishes.take(name) for name in READING if wishes.has(name)}
+    if wishes.has("weights"):
+        reading["weights"] = wishes.take("weights")
+    more = {**common._asdict(), "promises": promises, "schema": Schema({})}
+    return CurvesJob(reading=reading, cells=wishes.one_of("cells", "text", "struct"), **reported(wishes, more))
+
+
+def _stream_of_options(wishes: Wishes) -> StreamJob:
+    z, window = wishes.take("z"), wishes.take("window")
+    if z is None or window is None:
+        raise UsageError("nothing is promised", where="stream", hint="give a policy, or z and a window")
+    time, subject, value = (wishes.take(name, name) for name in ("time", "subject", "value"))
+    given = wishes.take("hierarchy")
+    about = {"role": "time", "unit": wishes.take("unit", "s"), "late": wishes.take("late", "0s")}
+    schema = Schema(
+        {
+            time: msgspec.convert(about, Column),
+            subject: Column("subject"),
+            value: Column("quasi", hierarchy=None if given is None else as_hierarchy(given, "hierarchy")),
+        }
+    )
+    tune = wishes.take("tune")
+    method = msgspec.convert({"use": "z-anonymity", **({"tune": tune} if tune else {})}, ZAnon)
+    common = Common.of(wishes, "stream")
+    more = common._asdict()
+    not_about_streams(wishes, more)
+    return StreamJob(schema=schema, promises=(ZAnonymity(z, window),), method=method, **more)
+
+
+def schema_of(wishes: Wishes) -> Schema:
+    """A schema from the short forms: names, or a mapping of names to hierarchies."""
+    schema = wishes.take("schema")
+    if schema is not None:
+        return schema  # type: ignore[no-any-return]
+    quasi = wishes.take("quasi", ())
+    named = quasi if isinstance(quasi, Mapping) else dict.fromkeys([quasi] if isinstance(quasi, str) else quasi)
+    return Schema.build(
+        quasi={name: as_hierarchy(value, f"column {name!r}") for name, value in named.items()},
+        sensitive=list(wishes.take("sensitive", ())),
+        plain=list(wishes.take("plain", ())),
+        subject=wishes.take("subject"),
+        weights=wishes.take("weights"),
+    )
+
+
+def as_hierarchy(value: Hierarchy | str | Mapping[str, Any] | None, where: str) -> Hierarchy | None:
+    """A hierarchy from a spec, a name, a mapping, or the path of a tree's file."""
+    if value is None or isinstance(value, Hierarchy):
+        return value
+    known = isinstance(value, str) and value in HIERARCHIES.names()
+    if isinstance(value, str) and not known and (value.endswith(".csv") or Path(value).is_file()):
+        return Tree(file=value)
+    return HIERARCHIES.decode(value, where)
+
+
+def judge_of_options(wishes: Wishes) -> Judge:
+    """The judge that options describe."""
+    if wishes.has("view"):
+        wishes.refuse("view", "views are defined in a policy", "give the policy, too")
+    subject = wishes.take("subject")
+    if wishes.has("p"):
+        if not wishes.has("k"):
+            wishes.refuse("p", "curves need k and p", "for example k=16 and p=6")
+        promised: tuple[Promise, ...] = (KPAnonymity(wishes.take("k"), wishes.take("p")),)
+        instants = wishes.take("quasi")
+        schema = _judged(wishes)
+        promises, _ = tightened(promised, schema, wishes)
+        return Judge(schema, promises, instants=None if instants is None else tuple(instants))
+    if wishes.has("z"):
+        return _judge_of_stream(wishes, subject)
+    schema = _judged(wishes)
+    if not schema.quasi:
+        wishes.refuse("quasi", "no quasi columns", "name them, or give a policy")
+    promises, _ = tightened((), schema, wishes)
+    return Judge(schema, promises, subject)
+
+
+def _judged(wishes: Wishes) -> Schema:
+    """The columns a verdict is about."""
+    schema = wishes.take("schema")
+    about = {name: wishes.take(name, ()) for name in ("quasi", "sensitive")}
+    return schema if schema is not None else schema_of(Wishes(about))
+
+
+def _judge_of_stream(wishes: Wishes, subject: str | None) -> Judge:
+    z, window = wishes.take("z"), wishes.take("window")
+    if window is None or subject is None:
+        wishes.refuse("z", "z-anonymity needs a window and a subject", "give both")
+    time, unit = wishes.take("time", "time"), wishes.take("unit", "s")
+    given = _judged(wishes)
+    columns = {**given.columns, subject: Column("subject"), time: Column("time", unit=unit)}
+    return Judge(Schema(columns), (ZAnonymity(z, window),))

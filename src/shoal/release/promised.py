@@ -1,0 +1,78 @@
+"""The promises of a job: those of a policy, tightened by options, or those that options alone ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from shoal.core.schema import Schema
+from shoal.promises.base import Promise
+from shoal.promises.k_anonymity import KAnonymity
+from shoal.promises.kp_anonymity import KPAnonymity
+from shoal.promises.l_diversity import LDiversity
+from shoal.promises.t_closeness import TCloseness
+from shoal.promises.z_anonymity import ZAnonymity
+from shoal.release.wishes import Wishes
+
+
+class _Short(NamedTuple):
+    """A short option: which promises have it as a field, whether more of it is stricter, and a promise made of it."""
+
+    kinds: tuple[type[Promise], ...]
+    more: bool
+    make: Callable[[float, Schema, bool], list[Promise]] | None
+
+
+def _about(kind: type[Promise], **more: str) -> Callable[[float, Schema, bool], list[Promise]]:
+    return lambda value, schema, curves: [kind(value, column, **more) for column in schema.sensitive]
+
+
+def _diversity(value: float, schema: Schema, curves: bool) -> list[Promise]:
+    # of curves, l says how frequent a value may be (Shou et al. 2013)
+    return [LDiversity(value, column, kind="frequency" if curves else "distinct") for column in schema.sensitive]
+
+
+SHORT: dict[str, _Short] = {
+    "k": _Short((KAnonymity, KPAnonymity), True, lambda value, schema, curves: [KAnonymity(int(value))]),
+    "p": _Short((KPAnonymity,), True, None),
+    "l": _Short((LDiversity,), True, _diversity),
+    "t": _Short((TCloseness,), False, _about(TCloseness)),
+    "z": _Short((ZAnonymity,), True, None),
+}
+
+
+def tightened(promised: Sequence[Promise], schema: Schema, wishes: Wishes) -> tuple[tuple[Promise, ...], list[str]]:
+    """Promises with the short options taken into account, and a note on each change.
+
+    A policy's promise may be tightened by an option, never loosened; a promise the policy does not make is added.
+    ``schema`` has the columns as shown: l and t speak about every sensitive one of them.
+    """
+    out = [*promised, *wishes.take("promises", ())]
+    notes: list[str] = []
+    curves = any(isinstance(p, KPAnonymity) for p in out)
+    for name, short in SHORT.items():
+        if not wishes.has(name) or (short.make is None and not any(isinstance(p, short.kinds) for p in out)):
+            continue
+        value = wishes.take(name)
+        had = [at for at, p in enumerate(out) if isinstance(p, short.kinds)]
+        for at in had:
+            before = getattr(out[at], name)
+            if (value < before) if short.more else (value > before):
+                wishes.refuse(
+                    name,
+                    f"the policy promises {name} = {before:g}, and {value:g} is weaker",
+                    "an option may make a policy's promise stronger, not weaker; to weaken it, change the policy",
+                )
+            if value != before:
+                out[at] = msgspec.structs.replace(out[at], **{name: value})
+                notes.append(f"{name} of {out[at].use} was changed from {before:g} to {value:g} by an option")
+        if not had and short.make is not None:
+            if name != "k" and not schema.sensitive:
+                wishes.refuse(name, "speaks about sensitive columns, and none is declared", "declare one as sensitive")
+            added = short.make(value, schema, curves)
+            out += added
+            if promised:
+                notes += [f"{p.title} was added by an option" for p in added]
+    return tuple(out), notes
