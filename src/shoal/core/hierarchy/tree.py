@@ -24,15 +24,15 @@ _SPAN = re.compile(r"^[\[(]?\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|\.\.+|,|to)\s*(-?\d+
 class Tree(Hierarchy, frozen=True, tag="tree"):
     """Categories under categories. Give one of ``nodes``, ``file``, ``children``.
 
-        ``nodes`` is a nested mapping, leaves in lists; ``file`` a CSV without header whose lines are paths from the
-        leaf to the root (`Berlin;Germany;Europe;*`), as other tools write them; ``children`` builds a tree over the
-        sorted values with that many children per node. A value the tree does not hold goes under the node ``default``;
-        without it, its rows are withheld and counted.
+    ``nodes`` is a nested mapping, leaves in lists; ``file`` a CSV without header whose lines are paths from the
+    leaf to the root (`Berlin;Germany;Europe;*`), as other tools write them; ``children`` builds a tree over the
+    sorted values with that many children per node. A value the tree does not hold goes under the node ``default``;
+    without it, its rows are withheld and counted.
 
-        >>> import polars as pl
-        >>> tree = Tree(nodes={"respiratory": ["Asthma", "Covid"], "metabolic": ["Diabetes"]})
-        >>> tree.preview(pl.Series(["Asthma", "Diabetes"])).rows()
-        [('Asthma', 'respiratory', '*'), ('Diabetes', 'metabolic', '*')]
+    >>> import polars as pl
+    >>> tree = Tree(nodes={"respiratory": ["Asthma", "Covid"], "metabolic": ["Diabetes"]})
+    >>> tree.preview(pl.Series(["Asthma", "Diabetes"])).rows()
+    [('Asthma', 'respiratory', '*'), ('Diabetes', 'metabolic', '*')]
     """
 
     file_fields: ClassVar[tuple[str, ...]] = ("file",)
