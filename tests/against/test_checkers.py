@@ -89,7 +89,9 @@ def test_anjana_labels_of_intervals_exclude_their_own_value():
     from shoal.core.cells import read
 
     ages = [10, 20, 30, 40]
-    made = shoal.anonymize(pl.DataFrame({"age": ages}), quasi={"age": {"use": "range", "snap": True}}, k=2, seed=0, keep_order=True)
+    made = shoal.anonymize(
+        pl.DataFrame({"age": ages}), quasi={"age": {"use": "range", "snap": True}}, k=2, seed=0, keep_order=True
+    )
     assert all(read(text).covers(age) for text, age in zip(made.data["age"], ages, strict=True))
 
 

@@ -114,7 +114,8 @@ SAMPLES: dict[str, list[str]] = {
     "--attributes": ["60"], "--rate": ["0.2"], "--exponent": ["2"], "--windows": ["2"], "--goal": ["0.5"],
     "--samples": ["300"], "--exposed": ["exposed.csv"], "--column": ["q"], "--classes": ["classes.csv"],
     "--topic": ["events"], "--properties": ["no.properties"], "--brokers": ["localhost:1"], "--scale": ["0.5"],
-    "--visits": ["4"], "--sent": ["at"], "--clock": [], "--type": ["age=str"], "--forever": [], "--attacks": [], "--no-attacks": [],
+    "--visits": ["4"], "--sent": ["at"], "--clock": [], "--type": ["age=str"], "--forever": [],
+    "--attacks": [], "--no-attacks": [],
 }  # fmt: skip
 # these change nothing on the data here, and have tests of their own
 SILENT = {

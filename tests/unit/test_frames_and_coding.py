@@ -153,17 +153,20 @@ def test_a_release_carries_no_byte_of_withheld_rows(kind):
     notes = {"text": texts, "bytes": [t.encode() for t in texts], "list": [[t] for t in texts]}[kind]
     frame = pl.DataFrame({"town": ["a"] * 250 + ["unknown"] + ["b"] * 249, "note": notes})
     tree = {"use": "tree", "nodes": {"north": ["a", "b"]}}
-    release = shoal.anonymize(frame, quasi={"town": tree}, plain=["note"], k=2)
+    how = {"plain": ["note"], "k": 2, "waive": "unique-plain"}
+    release = shoal.anonymize(frame, quasi={"town": tree}, **how)
     assert release.data.height == 499
     assert SECRET.encode() in pickle.dumps(frame)
     assert SECRET.encode() not in pickle.dumps(release.data)
-    assert release.data["note"].to_list() == [n for at, n in enumerate(notes) if at != 250]
+    assert release.data["note"].to_list() == [notes[at] for at in release.positions]
+    assert sorted(release.positions) == [at for at in range(500) if at != 250]
+    assert SECRET.encode() not in pickle.dumps(release)
     again, _ = release.model.apply(frame)
     assert SECRET.encode() not in pickle.dumps(again)
     if kind == "text":
         fewer = frame.filter(pl.col("town") != "unknown")
         assert SECRET.encode() in pickle.dumps(fewer)  # so it is with polars
-        assert SECRET.encode() not in pickle.dumps(shoal.anonymize(fewer, quasi=["town"], plain=["note"], k=2).data)
+        assert SECRET.encode() not in pickle.dumps(shoal.anonymize(fewer, quasi=["town"], **how).data)
 
 
 def test_a_column_that_is_not_there_is_told_without_what_stands_in_its_place():
