@@ -24,6 +24,7 @@ from shoal.connect.kafka import KafkaError
 from shoal.core.errors import InputError, PolicyError
 from shoal.core.keys import KeyRing
 from shoal.policy.load import load
+from shoal.runtime.kafka.provision.cluster import Cluster
 from shoal.runtime.kafka.provision.provision import Provisioner
 from shoal.runtime.kafka.serve.worker import Worker
 from shoal.runtime.kafka.tools.collect import Collector
@@ -64,6 +65,7 @@ def place(cluster, tmp_path: Path, monkeypatch, capfd):
     admin = AdminClient(cluster.login())
     for future in admin.create_topics([NewTopic(topic, PARTITIONS, 1)]).values():
         future.result(30)
+    Cluster._until(lambda: topic in admin.list_topics(timeout=30).topics, "the source")  # a busy broker shows it later
     (tmp_path / "admin.properties").write_text("".join(f"{k}={v}\n" for k, v in cluster.login().items()))
     monkeypatch.setenv(f"SHOAL_PASSWORD_TOOL{number}", "tool-secret")
     monkeypatch.setenv("SHOAL_KEY", SECRET)
