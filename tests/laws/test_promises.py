@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter, defaultdict
 from fractions import Fraction
@@ -56,13 +57,28 @@ def _values(rows: list[tuple], people: bool) -> Counter:
     return Counter(v for v, _ in ({(v, p) for _, v, p in rows} if people else [(v, p) for _, v, p in rows]))
 
 
+def _packed(rows: list[tuple]) -> Counter:
+    """Person by person: the commonest value takes whoever holds it, then the next, until everyone is taken."""
+    holders = {p for _, v, p in rows if v is not None}
+    held = Counter(v for v, _ in {(v, p) for _, v, p in rows if v is not None})
+    if not holders:
+        return Counter({"the same": 1})
+    packed: Counter = Counter()
+    for value, people in held.most_common():
+        packed[value] = min(people, len(holders) - sum(packed.values()))
+    return +packed
+
+
 def _slow_one(promise: Promise, members: list[tuple], everyone: list[tuple], people: bool) -> bool:
     size = len({p for _, _, p in members}) if people else len(members)
     if isinstance(promise, KAnonymity):
         return size >= promise.k
     count = _values(members, people)
-    total = sum(count.values())
     if isinstance(promise, LDiversity):
+        if people:
+            count = _packed(members)
+            size = sum(count.values())
+        total = sum(count.values())
         most = max(count.values())
         if promise.kind == "distinct":
             return len(count) >= promise.l
@@ -73,7 +89,7 @@ def _slow_one(promise: Promise, members: list[tuple], everyone: list[tuple], peo
         ordered = sorted(count.values(), reverse=True)
         return most < Fraction(promise.c) * sum(ordered[int(promise.l) - 1 :])
     assert isinstance(promise, TCloseness)
-    whole = _values(everyone, people)
+    whole, total = _values(everyone, people), sum(count.values())
     gap = {v: Fraction(count[v], total) - Fraction(n, sum(whole.values())) for v, n in whole.items()}
     return _slow_distance(promise.distance, gap) <= Fraction(promise.t) + Fraction(1, 10**9)
 
@@ -171,6 +187,60 @@ def test_merging_two_groups_that_keep_a_promise_keeps_it(promise, rows):
     assume(promise.judge(groups).kept)
     together = Groups(np.zeros_like(groups.labels), groups.sensitive, None, groups.levels)
     assert promise.judge(together).kept
+
+
+HELD = st.lists(st.sets(st.sampled_from("abcd"), min_size=1, max_size=3), min_size=1, max_size=5)
+DIVERSE = st.one_of(
+    st.builds(LDiversity, st.integers(1, 4), st.just("s")),
+    st.builds(
+        LDiversity, st.sampled_from([1, 1.5, 2, 2.5, 3]), st.just("s"), st.sampled_from(["entropy", "frequency"])
+    ),
+    st.builds(LDiversity, st.integers(1, 4), st.just("s"), st.just("recursive"), st.sampled_from([0.5, 1.0, 2.0])),
+)
+
+
+def _held(people: list[set[str]], counted: bool = True) -> Groups:
+    rows = [(person, value) for person, values in enumerate(people) for value in sorted(values)]
+    who = np.array([p for p, _ in rows], np.int32)
+    return Groups(np.zeros(len(rows), np.int32), {"s": pl.Series([v for _, v in rows])}, who if counted else None)
+
+
+@settings(max_examples=150)
+@given(DIVERSE, HELD)
+def test_a_group_of_people_is_diverse_whichever_of_their_values_each_is_counted_for(promise, people):
+    if not promise.judge(_held(people)).kept:
+        return
+    for pick in itertools.product(*people):
+        assert promise.judge(_held([{value} for value in pick])).kept
+
+
+@given(DIVERSE, st.lists(st.sampled_from("abcd"), min_size=1, max_size=8))
+def test_people_of_one_value_each_are_judged_as_rows(promise, values):
+    one_each = [{v} for v in values]
+    people, rows = promise.judge(_held(one_each)), promise.judge(_held(one_each, counted=False))
+    assert people.kept == rows.kept
+    assert people.reached == pytest.approx(rows.reached, rel=1e-12)  # sums in another order
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        LDiversity(2, "s"),
+        LDiversity(3, "s"),
+        LDiversity(2.3, "s", kind="entropy"),
+        LDiversity(2, "s", kind="recursive"),
+        LDiversity(1.5, "s", kind="frequency"),
+    ],
+)
+def test_a_value_that_everyone_holds_is_not_hidden_by_what_else_some_hold(promise):
+    assert not promise.judge(_held([{"HIV", "cold"}, {"HIV"}, {"HIV", "flu"}, {"HIV"}])).kept
+    with_missing = Groups(
+        np.zeros(4, np.int32), {"s": pl.Series(["HIV", None, "HIV", None])}, np.array([0, 1, 2, 3], np.int32)
+    )
+    assert not promise.judge(with_missing).kept, "a missing value is not diversity"
+    nothing = Groups(np.zeros(2, np.int32), {"s": pl.Series([None, None])}, np.array([0, 1], np.int32))
+    assert not promise.judge(nothing).kept
+    assert promise.judge(_held([{"HIV"}, {"cold"}, {"flu"}, {"HIV", "gout"}])).kept
 
 
 @pytest.mark.parametrize("name", ["k-anonymity", "l-diversity", "t-closeness"])

@@ -265,6 +265,21 @@ def test_diversity_and_closeness_hold_when_released(data: st.DataObject) -> None
             assert far <= t + 1e-9
 
 
+@pytest.mark.parametrize("name", DELAYED)
+@pytest.mark.parametrize("kind", ["distinct", "frequency"])
+def test_a_box_is_not_used_again_where_everyone_would_then_hold_one_value(name: str, kind: str) -> None:
+    rows = [("p1", "cold"), ("p2", "hiv"), ("p1", "hiv")]
+    frame = pl.DataFrame(rows, schema=["who", "diag"], orient="row").with_columns(
+        age=pl.lit(3), zip=pl.lit("10"), kind=pl.lit("covid"), same=pl.lit("x"), care=pl.lit("x")
+    )
+    method: Any = STREAM_METHODS.decode({"use": name, "delay": 1, "reuse": "forever"})
+    promises = [KAnonymity(2), LDiversity(2, "diag", kind=kind)]
+    running = method.start(SCHEMA, promises, key=KEY)
+    told = finish(running, play(running, frame), frame)
+    assert sorted(told.events) == [0, 1]
+    assert verify(told.data, QUASI, promises, people=frame["who"].gather(told.events)).kept
+
+
 @settings(max_examples=30)
 @given(st.data())
 def test_ticks_release_a_quiet_stream_in_time(data: st.DataObject) -> None:

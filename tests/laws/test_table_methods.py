@@ -44,7 +44,7 @@ ROWS = st.fixed_dictionaries(
         "zip": st.sampled_from(["101", "102", "119", "201", "209", "300"]),
         "job": st.sampled_from(["clerk", "judge", "cook", "reaper", "sailor", "whaler"]),
         "sex": st.sampled_from(["F", "M", None]),
-        "ill": st.sampled_from(["asthma", "covid", "diabetes", "gout"]),
+        "ill": st.sampled_from(["asthma", "covid", "diabetes", "gout", None]),
         "note": st.integers(0, 9),
         "who": st.integers(0, 25),
     }

@@ -46,7 +46,7 @@ def rules_of(people: Sequence[int], k: int) -> Rules:
     none, n = np.zeros(0, np.int64), len(people)
     return Rules(
         k, np.array(people, np.int32), max(people) + 1, np.zeros((0, n), np.int32), np.zeros((0, n), np.int32), none,
-        none, np.zeros(0), np.zeros(0), none, np.zeros((0, 1)), np.zeros((0, 1, 1), np.int32), none,
+        none, np.zeros(0), np.zeros(0), none, np.zeros((0, 1)), np.zeros((0, 1, 1), np.int32), none, none,
     )  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def rules_of(people: NDArray[np.int32], k: int) -> Rules:
     none, n = np.zeros(0, np.int64), len(people)
     return Rules(
         k, people, int(people.max()) + 1, np.zeros((0, n), np.int32), np.zeros((0, n), np.int32), none, none,
-        np.zeros(0), np.zeros(0), none, np.zeros((0, 1)), np.zeros((0, 1, 1), np.int32), none,
+        np.zeros(0), np.zeros(0), none, np.zeros((0, 1)), np.zeros((0, 1, 1), np.int32), none, none,
     )  # fmt: skip
 
 
@@ -161,7 +161,7 @@ def test_published_boxes_are_found_used_and_forgotten_as_a_plain_list_would(
             continue
         row = left.pop(0)
         slots = np.full(1, -1, np.int64)
-        cheapest(held, rules, work, published, horizon, row, row + 1, slots)
+        cheapest(held, prints, rules, work, published, horizon, row, row + 1, slots)
         able = [
             b
             for b in plain

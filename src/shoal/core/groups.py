@@ -55,6 +55,14 @@ class Groups:
             values,
         )
 
+    def known(self, column: str) -> NDArray[np.int64]:
+        """How many people (or rows) of each group have a value at all: one that is not missing."""
+        frame, values = self._coded(column)
+        frame = frame.filter(pl.Series(values.is_not_null()).gather(frame["value"]))
+        if self.people is not None:
+            frame = frame.select("group", "person").unique()
+        return np.bincount(frame["group"].to_numpy().astype(np.int64), minlength=self.count)
+
     def totals(self, column: str) -> NDArray[np.int64]:
         """How many people (or rows) have each value, whatever their groups: who is in two groups counts once."""
         frame, values = self._coded(column)

@@ -1,4 +1,21 @@
-"""l-diversity: every group has well-represented sensitive values (Machanavajjhala et al. 2007; frequency: seed 001)."""
+"""l-diversity: every group has well-represented sensitive values (Machanavajjhala et al. 2007; frequency: seed 001).
+
+Where people are counted, someone may hold several values, and the papers' definitions do not say what that means. Four
+people with {HIV, cold}, {HIV}, {HIV, flu} and {HIV} show three values, yet everyone has HIV. Here an attacker may count
+each person for whichever of their values is worst: the counts are *packed*. The commonest value takes everyone who
+holds it, the next as many as hold it, and so on until all people are taken; the counts taken so are judged by the
+kind's definition. So
+
+- distinct: the l - 1 commonest values together have fewer holders than the group has people;
+- frequency: no value is held by more than 1/l of the people;
+- recursive: r1, the holders of the commonest value, are fewer than c times the packed rest from the l-th value on;
+- entropy: the entropy of the packed counts is at least log l.
+
+However one value is picked per person, the pick is at least as diverse as the packed counts. Where everyone holds one
+value, packing changes nothing. A missing value is not diversity: it is not counted, nor is a person who holds no other;
+a group in which nobody holds a value is judged as if all held the same one. Without a subject column every row is a
+person of one value, and a missing value is one like any other.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +36,8 @@ class LDiversity(Promise, frozen=True, tag="l-diversity"):
 
     ``kind`` says what well-represented means. ``distinct``: l different values. ``entropy``: the entropy is at
     least log l. ``recursive``: r₁ < c·(r_l + … + r_m) of the sorted counts. ``frequency``: no value in more than
-    size/l records. Protects against learning a value that a whole group shares. Does not protect against values
+    size/l records. People who hold several values count with the worst of them, and a missing value counts as none (see
+    this module's text). Protects against learning a value that a whole group shares. Does not protect against values
     that differ but mean alike (t-closeness with a hierarchy), nor against knowledge about the rarest values.
 
     >>> import numpy as np, polars as pl
@@ -63,7 +81,7 @@ class LDiversity(Promise, frozen=True, tag="l-diversity"):
 
     def measure(self, groups: Groups) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The l each group reaches. O(rows log rows)."""
-        group, _, count, _ = groups.counts(self.column)
+        group, count = _packed(groups, self.column)
         n = groups.count
         if self.kind == "distinct":
             distinct = np.bincount(group, minlength=n)
@@ -76,8 +94,7 @@ class LDiversity(Promise, frozen=True, tag="l-diversity"):
         most = np.zeros(n)
         np.maximum.at(most, group, count.astype(np.float64))
         if self.kind == "frequency":
-            sizes = groups.sizes()
-            return sizes / np.maximum(most, 1), most * self.l <= sizes
+            return total / np.maximum(most, 1), most * self.l <= total
         return self._recursive(group, count, most, n)
 
     def _recursive(
@@ -94,6 +111,24 @@ class LDiversity(Promise, frozen=True, tag="l-diversity"):
         after = np.bincount(group, weights=count, minlength=n)[group] - _before(count, start[group])
         np.maximum.at(reached, group, np.where(most[group] < self.c * after - SLACK, rank + 1.0, 0.0))
         return reached, fine
+
+
+def _packed(groups: Groups, column: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Group and count of each value: of people, packed (see above)."""
+    group, value, count, values = groups.counts(column)
+    if groups.people is None:
+        return group, count
+    real = values.is_not_null().to_numpy()[value]
+    group, count = group[real], count[real]
+    holders = groups.known(column)
+    nobody = np.flatnonzero(holders == 0)  # as if all held one value
+    group, count = np.append(group, nobody), np.append(count, np.ones(len(nobody), np.int64))
+    holders[nobody] = 1
+    order = np.lexsort((-count, group))
+    group, count = group[order], count[order]
+    left = holders[group] - _before(count, np.searchsorted(group, group))
+    taken = np.minimum(count, left)
+    return group[taken > 0], taken[taken > 0]
 
 
 def _before(count: NDArray[np.int64], start: NDArray[np.int64]) -> NDArray[np.int64]:

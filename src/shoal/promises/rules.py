@@ -51,12 +51,17 @@ def compile_rules(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
     depth = np.array([c.levels.depth if c.levels else 1 for c in columns], np.int64)
     node = np.zeros((len(about), most, int(depth.max(initial=1))), np.int32)
     overall = np.zeros((len(about), most))
-    pair = np.zeros((len(about), 0 if table.people is None else table.size), np.int32)
+    # who has one row only is a row: the faster way to the same answer
+    people = table.people if table.people is not None and table.crowd < table.size else None
+    pair = np.zeros((len(about), 0 if people is None else table.size), np.int32)
     pairs = np.zeros(len(about), np.int64)
+    missing = np.full(len(about), -1, np.int64)
     for s, column in enumerate(columns):
         first = np.arange(table.size)
-        if table.people is not None:
-            both = table.people.astype(np.int64) * len(column.values) + column.codes
+        if table.people is not None and len(column.values) and column.values[-1] is None:
+            missing[s] = len(column.values) - 1
+        if people is not None:
+            both = people.astype(np.int64) * len(column.values) + column.codes
             unique, first, pair[s] = _unique(both)
             pairs[s] = len(unique)
         counted = np.bincount(column.codes[first], minlength=len(column.values))
@@ -65,8 +70,8 @@ def compile_rules(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
             node[s, : column.levels.size, : column.levels.depth] = column.levels.codes
     return compiled.Rules(
         least_people(promises),
-        np.zeros(0, np.int32) if table.people is None else table.people,
-        0 if table.people is None else int(table.people.max(initial=-1)) + 1,
+        np.zeros(0, np.int32) if people is None else people,
+        0 if people is None else int(people.max(initial=-1)) + 1,
         np.array([c.codes for c in columns], np.int32).reshape(len(columns), table.size),
         pair,
         pairs,
@@ -77,6 +82,7 @@ def compile_rules(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
         overall,
         node,
         depth,
+        missing,
     )
 
 

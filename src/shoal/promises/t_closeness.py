@@ -23,6 +23,8 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
     are near), ``hierarchical`` (values under one node are near; the sensitive column's hierarchy). Protects against
     learning much more from a group than from the whole table. Does not protect what the whole table tells. It is
     judged against the released rows: withheld rows count on neither side.
+    Of people who hold several values the pairs of person and value are compared, which does not bound the share of
+    people who hold one: promise frequency l-diversity beside it.
 
     >>> import numpy as np, polars as pl
     >>> groups = Groups(np.array([0, 0, 1, 1], np.int32), {"diag": pl.Series(["a", "a", "b", "b"])})

@@ -71,6 +71,11 @@ class Values:
             return int(self._ends[1] - self._ends[0]) + 1
         return max(1, len(self._code))
 
+    @property
+    def missing(self) -> int:
+        """The code of a missing value, or -1."""
+        return self._code.get(NONE, -1)
+
     def code(self, values: pl.Series) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Codes and what is wrong with a value."""
         if self._ends is not None:
@@ -204,4 +209,5 @@ class Sensitive:
             overall,
             node,
             depth,
+            np.array([-1 if people is None else v.missing for v in self.values], np.int64),
         )

@@ -53,10 +53,13 @@ class TableMethod(Spec, frozen=True):
     ) -> Grouping:
         """Group the rows of ``table`` so that every group keeps every promise.
 
-        Where a promise has no complete rule, the cost of :func:`shoal.tables.uphold.uphold` is added.
+        Where a promise has no complete rule, or speaks about values of people who have several rows, the cost of
+        :func:`shoal.tables.uphold.uphold` is added: there groups that read alike need not keep it together.
         """
         formed = self.form(table, promises, seed=seed, progress=progress)
-        if all(p.rule().complete for p in promises):
+        rules = [p.rule() for p in promises]
+        repeated = table.people is not None and table.crowd < table.size
+        if all(r.complete and not (r.check and repeated) for r in rules):
             return formed
         from shoal.tables.uphold import uphold
 

@@ -97,6 +97,7 @@ def regions(matrix: Codes, pairs: Pairs, most: int) -> Labels:
         np.zeros((0, 1)),
         np.zeros((0, 1, 1), np.int32),
         np.zeros(0, np.int64),
+        np.zeros(0, np.int64),
     )
     labels: Labels = mondrian(matrix, pairs.shape, rules, False, 1)[0]
     return labels

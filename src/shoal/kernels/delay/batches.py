@@ -55,7 +55,9 @@ def plan_windows(
         refresh(rules, counts)
         seq[0] += stop - start
         horizon = horizon_of(clock, at, seq[0])
-        slots, groups, plan = plan_window(tuples, rules, work, published, horizon, recent, knobs, start, stop, table)
+        slots, groups, plan = plan_window(
+            tuples, prints, rules, work, published, horizon, recent, knobs, start, stop, table
+        )
         released.count[2] = clock.number[at]
         release_plan(
             tuples, prints, rules, work, published, horizon, recent, knobs, start, slots, groups, plan, released
@@ -65,14 +67,14 @@ def plan_windows(
 
 
 @kernel
-def plan_window(tuples, rules, work, published, horizon, recent, knobs, start, stop, table):
+def plan_window(tuples, prints, rules, work, published, horizon, recent, knobs, start, stop, table):
     """Plan tuples ``start`` to ``stop``: the slot of the box each might reuse, how many groups, and the groups."""
     m = stop - start
     price = np.full(m, NONE, np.float32)
     slots = np.full(m, -1, np.int64)
     if horizon.usable:
         retire(tuples, published, horizon.since)
-        cheapest(tuples, rules, work, published, horizon, start, stop, slots)
+        cheapest(tuples, prints, rules, work, published, horizon, start, stop, slots)
         for i in range(m):
             if slots[i] >= 0:
                 price[i] = published.loss[slots[i]]
@@ -234,7 +236,7 @@ def _grow(x, kind, size, table, steps, seed, base, rules, work, few, who, near, 
     _stamp(rules.person, work.stamp, work.seen_person, picked, count)
     while True:
         if people >= rules.k:
-            promise = broken(rules, picked, count, people, work)
+            promise = broken(rules, picked, count, work)
             if promise < 0:
                 return count
             _stamp(rules.person, work.stamp, work.seen_person, picked, count)
@@ -285,15 +287,15 @@ def _stamp(person, stamp, seen, picked, count):
 
 
 @kernel
-def broken(rules, picked, count, people, work):
+def broken(rules, picked, count, work):
     """The first promise about sensitive values these members break, -1 if none.
 
     ``work.count`` is then negative for the values of which more would help; the caller clears it.
     """
     for s in range(rules.kind.shape[0]):
-        total = count_values(rules, s, picked, 0, count, work)
+        total, holders = count_values(rules, s, picked, 0, count, work, work.count)
         counts = work.count
-        fine = judge_counts(rules, s, counts, total, people)
+        fine = judge_counts(rules, s, counts, total, holders)
         most = 0.0
         for v in range(rules.size[s]):
             most = max(most, counts[v])
@@ -305,7 +307,8 @@ def broken(rules, picked, count, people, work):
             if rules.kind[s] >= T_EQUAL:
                 rare = counts[v] / total < rules.overall[s, v]
             else:
-                rare = counts[v] == 0 or (rules.kind[s] != DISTINCT and counts[v] < most)
+                rare = counts[v] == 0 or ((rules.kind[s] != DISTINCT or rules.people) and counts[v] < most)
+                rare = rare and v != rules.missing[s]
             counts[v] = -1.0 if rare else 0.0
         return NOBODY + 1 + s
     return NOBODY

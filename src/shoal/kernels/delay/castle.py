@@ -181,7 +181,7 @@ def _expire(tuples, prints, rules, work, published, horizon, released, gamma, ma
     one = np.full(1, row, np.int64)
     slot = np.full(1, -1, np.int64)
     if horizon.usable:
-        cheapest(tuples, rules, work, published, horizon, row, row + 1, slot)
+        cheapest(tuples, prints, rules, work, published, horizon, row, row + 1, slot)
         if release_again(tuples, prints, rules, work, published, horizon, released, one, slot, ZERO + 1) > 0:
             _leave(prints, gamma, mark, released.box, row, known, own)
             return

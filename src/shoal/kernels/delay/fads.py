@@ -42,7 +42,7 @@ def _publish(tuples, prints, rules, work, published, horizon, released, row, kno
     slot = np.full(1, -1, np.int64)
     if horizon.usable:
         retire(tuples, published, horizon.since)
-        cheapest(tuples, rules, work, published, horizon, row, row + 1, slot)
+        cheapest(tuples, prints, rules, work, published, horizon, row, row + 1, slot)
     count = _nearest(tuples, prints, rules, work, released.box, row, known, rows, near)
     if count > 0:
         low = np.empty(q)

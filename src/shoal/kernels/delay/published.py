@@ -13,10 +13,11 @@ import numpy as np
 
 from shoal.kernels.compile import bare, kernel
 from shoal.kernels.delay.stream_boxes import HULL, MISSING, box_of, covers
-from shoal.kernels.shared.promises import DISTINCT, holds, is_void, judge_counts, people_in
+from shoal.kernels.shared.promises import DISTINCT, T_EQUAL, holds, is_void, judge_counts, people_in
 
 CELLS = 64
 HELD, WITHHELD = -1, -2
+SEVERAL = -2  # -1 is the code of no missing value
 ZERO = np.int64(0)  # typed, because a literal would compile every kernel once more
 _ZERO, _ONE, _MULTIPLY, _SHIFT = np.uint64(0), np.uint64(1), np.uint64(0x03F79D71B4CB0A89), np.uint64(58)
 _PLACE = np.zeros(64, np.int64)
@@ -35,7 +36,7 @@ class Published(NamedTuple):
     alive: np.ndarray  # bool[R]
     person: np.ndarray  # int64[R, K]: fingerprints, 0 for none
     stamp: np.ndarray  # int64[R, K]: when they last got it
-    value: np.ndarray  # int32[R, K, s]: with which sensitive values
+    value: np.ndarray  # int32[R, K, s]: with which sensitive values; SEVERAL if there were different ones
     tally: np.ndarray  # int32[R, s, values]: of all who ever got it; one row only if no promise needs it
     last: np.ndarray  # int64[R]: last use
     kth: np.ndarray  # int64[R]: the use by the k-th latest person
@@ -113,7 +114,7 @@ def release_again(tuples, prints, rules, work, published, horizon, released, row
         crowd = _crowd(published.person, published.stamp, slot, horizon.since)
         if crowd < rules.k:
             continue
-        if rules.kind.shape[0] > 0 and not _diverse(rules, work, published, horizon.since, slot, row):
+        if rules.kind.shape[0] > 0 and not _diverse(rules, work, published, horizon.since, slot, row, prints[row]):
             continue
         if published.named[slot] < 0:
             published.named[slot] = released.count[0]
@@ -124,9 +125,9 @@ def release_again(tuples, prints, rules, work, published, horizon, released, row
         released.again[row] = True
         released.people[row] = crowd
         released.cause[row] = released.count[2]
-        _use(published.person, published.stamp, published.last, slot, prints[row], horizon.now)
+        again = _use(published.person, published.stamp, published.last, slot, prints[row], horizon.now)
         if rules.kind.shape[0] > 0:
-            _note_values(rules, published, slot, row, prints[row])
+            _note_values(rules, published, slot, row, prints[row], again)
             _count_values(rules, published, slot, row)
         _rank(published.stamp, published.kth, rules.k, slot)
         done += 1
@@ -153,7 +154,7 @@ def _crowd(person, stamp, slot, since):
 
 
 @kernel
-def _diverse(rules, work, published, since, slot, row):
+def _diverse(rules, work, published, since, slot, row, who):
     """Whether the crowd of a box, this tuple included, keeps the promises about sensitive values."""
     for s in range(rules.kind.shape[0]):
         if is_void(rules, s):
@@ -161,19 +162,19 @@ def _diverse(rules, work, published, since, slot, row):
         size = rules.size[s]
         value = rules.value[s, row]
         total = 0.0
-        if rules.kind[s] == DISTINCT:
-            for e in range(published.person.shape[1]):
-                if published.person[slot, e] != 0 and published.stamp[slot, e] > since:
-                    work.count[published.value[slot, e, s]] = 1.0
-        elif published.tally.shape[0] == 1 or published.tally.shape[2] < size:
+        if rules.kind[s] < T_EQUAL:
+            if not _people_diverse(rules, s, work, published, since, slot, value, who):
+                return False
+            if rules.kind[s] == DISTINCT:
+                continue
+        if published.tally.shape[0] == 1 or published.tally.shape[2] < size:
             return False  # too many values to count for every box: fail closed
-        else:
-            for v in range(size):
-                work.count[v] = published.tally[slot, s, v]
-                total += work.count[v]
+        for v in range(size):
+            work.count[v] = published.tally[slot, s, v]
+            total += work.count[v]
         work.count[value] += 1.0
         total += 1.0
-        fine = judge_counts(rules, s, work.count, total, np.int64(total))
+        fine = judge_counts(rules, s, work.count, total, total)
         for v in range(size):
             work.count[v] = 0.0
         if not fine:
@@ -181,19 +182,60 @@ def _diverse(rules, work, published, since, slot, row):
     return True
 
 
+@kernel
+def _people_diverse(rules, s, work, published, since, slot, value, who):
+    """Whether the people remembered with a box, and ``who`` with ``value``, are diverse.
+
+    Which values someone with several holds is forgotten, so they are counted as holders of every value. Where nobody
+    holds several, kinds other than distinct are judged by all the box was given, not by whom it remembers.
+    """
+    several, single = 0.0, 0.0
+    known = False
+    for e in range(published.person.shape[1]):
+        if published.person[slot, e] == 0 or published.stamp[slot, e] <= since:
+            continue
+        had = published.value[slot, e, s]
+        if published.person[slot, e] == who:
+            known = True
+            if had == rules.missing[s]:
+                had = np.int32(value)
+            elif value != rules.missing[s] and had != value:
+                had = np.int32(SEVERAL)
+        if had == SEVERAL:
+            several += 1.0
+        elif had != rules.missing[s]:
+            work.count[had] += 1.0
+            single += 1.0
+    if not known and value != rules.missing[s]:
+        work.count[value] += 1.0
+        single += 1.0
+    fine = True
+    if several > 0.0 or rules.kind[s] == DISTINCT:
+        for v in range(rules.size[s]):
+            work.count[v] += several
+        total = single + several * rules.size[s]
+        fine = judge_counts(rules, s, work.count, total, single + several)
+    for v in range(rules.size[s]):
+        work.count[v] = 0.0
+    return fine
+
+
 @bare
 def _use(person, stamp, last, slot, who, now):
-    """Note who got a box now; the person longest ago gives way. O(K)."""
+    """Note who got a box now; the person longest ago gives way. Whether it is the same person. O(K)."""
     at = 0
+    again = False
     for e in range(person.shape[1]):
         if person[slot, e] == who:
             at = e
+            again = True
             break
         if stamp[slot, e] < stamp[slot, at]:
             at = e
     person[slot, at] = who
     stamp[slot, at] = now
     last[slot] = now
+    return again
 
 
 @bare
@@ -208,12 +250,15 @@ def _has_room(person, slot, who):
 
 
 @bare
-def _note_values(rules, published, slot, row, who):
-    """Note the sensitive values of someone who is remembered with a box."""
+def _note_values(rules, published, slot, row, who, again):
+    """Note the sensitive values of someone who is remembered with a box, ``again`` beside those they had."""
     for e in range(published.person.shape[1]):
         if published.person[slot, e] == who:
             for s in range(rules.kind.shape[0]):
-                published.value[slot, e, s] = rules.value[s, row]
+                had, value = published.value[slot, e, s], rules.value[s, row]
+                if again and rules.people and had != rules.missing[s] and had != value:
+                    value = had if value == rules.missing[s] else np.int32(SEVERAL)
+                published.value[slot, e, s] = value
             break
 
 
@@ -274,8 +319,10 @@ def _keep(tuples, prints, rules, published, horizon, released, b, members, count
             known = turn == 1 or (rules.kind.shape[0] > 0 and _is_new(rules, published, slot, row))
             if known and _has_room(published.person, slot, prints[row]):
                 _use(published.person, published.stamp, published.last, slot, prints[row], horizon.now)
-                _note_values(rules, published, slot, row, prints[row])
+                _note_values(rules, published, slot, row, prints[row], False)
     for m in range(count):
+        if rules.people and rules.kind.shape[0] > 0:  # whoever has several rows in the group
+            _note_values(rules, published, slot, members[m], prints[members[m]], True)
         _count_values(rules, published, slot, members[m])
     published.last[slot] = horizon.now
     _rank(published.stamp, published.kth, rules.k, slot)
@@ -372,7 +419,7 @@ def reindex(tuples, published):
 
 
 @kernel
-def cheapest(tuples, rules, work, published, horizon, start, stop, slots):
+def cheapest(tuples, prints, rules, work, published, horizon, start, stop, slots):
     """The slot of the cheapest usable box that contains each of tuples start to stop; -1 if none does.
 
     O(R / 64 x columns) per tuple.
@@ -409,7 +456,7 @@ def cheapest(tuples, rules, work, published, horizon, start, stop, slots):
                     continue
                 if not covers(tree, number, scaled, path, row, low, high, level, node, slot):
                     continue
-                if rules.kind.shape[0] == 0 or _diverse(rules, work, published, horizon.since, slot, row):
+                if rules.kind.shape[0] == 0 or _diverse(rules, work, published, horizon.since, slot, row, prints[row]):
                     loss = losses[slot]
                     best = slot
         slots[row - start] = best

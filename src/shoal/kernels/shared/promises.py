@@ -1,7 +1,8 @@
 """Promises as compiled checks: may these rows be one group? Used inside methods, never by the verifier.
 
 A :class:`Rules` holds k and one entry per promise about a sensitive column. Where rows of one person repeat, ``person``
-and ``pair`` (person and value together) say so, and people are counted instead of rows.
+and ``pair`` (person and value together) say so, and people are counted instead of rows. Diversity of people who hold
+several values is defined in ``shoal.promises.l_diversity``; :func:`packed` is its twin.
 """
 
 from typing import NamedTuple
@@ -30,6 +31,7 @@ class Rules(NamedTuple):
     overall: np.ndarray  # float64[s, most values]: distribution in the whole table
     node: np.ndarray  # int32[s, most values, most levels]: the hierarchy of the sensitive column
     depth: np.ndarray  # int64[s]
+    missing: np.ndarray  # int64[s]: the code that is no value where people are counted, else -1
 
 
 class Work(NamedTuple):
@@ -79,8 +81,8 @@ def holds(rules, rows, start, stop, work):
     if people < rules.k:
         return False
     for s in range(rules.kind.shape[0]):
-        total = count_values(rules, s, rows, start, stop, work)
-        fine = judge_counts(rules, s, work.count, total, people)
+        total, holders = count_values(rules, s, rows, start, stop, work, work.count)
+        fine = judge_counts(rules, s, work.count, total, holders)
         for at in range(start, stop):
             work.count[rules.value[s, rows[at]]] = 0.0
         if not fine:
@@ -89,21 +91,49 @@ def holds(rules, rows, start, stop, work):
 
 
 @kernel
-def count_values(rules, s, rows, start, stop, work):
-    """Count people per value of promise s into ``work.count``, which the caller clears; the sum of the counts."""
+def count_values(rules, s, rows, start, stop, work, count):
+    """Count people per value of promise s into ``count``, which the caller clears.
+
+    Returns the sum of the counts, and how many people hold a value at all. For diversity a missing value is none.
+    """
     work.stamp[0] += 1
     stamp = work.stamp[0]
+    nothing = rules.missing[s] if rules.kind[s] < T_EQUAL else -1
     total = 0.0
+    holders = 0.0
     for at in range(start, stop):
         row = rows[at]
+        if rules.value[s, row] == nothing:
+            continue
         if rules.people:
             pair = rules.pair[s, row]
             if work.seen_pair[pair] == stamp:
                 continue
             work.seen_pair[pair] = stamp
-        work.count[rules.value[s, row]] += 1.0
+            person = rules.person[row]
+            if work.seen_person[person] != stamp:
+                work.seen_person[person] = stamp
+                holders += 1.0
+        count[rules.value[s, row]] += 1.0
         total += 1.0
-    return total
+    return total, holders if rules.people else total
+
+
+@kernel
+def packed(count, size, holders):
+    """The counts of people who hold several values, as if each held one: the commonest values take their people first.
+
+    Where nobody holds a value, as if all held the same.
+    """
+    out = np.sort(count[:size])[::-1].copy()
+    if holders == 0.0:
+        out[0] = 1.0
+        return out
+    left = holders
+    for v in range(size):
+        out[v] = min(out[v], left)
+        left -= out[v]
+    return out
 
 
 @kernel
@@ -115,13 +145,20 @@ def is_void(rules, s):
 
 
 @kernel
-def judge_counts(rules, s, count, total, people):
-    """Whether a group with these counts per value keeps promise s; ``total`` is their sum."""
+def judge_counts(rules, s, counts, total, holders):
+    """Whether a group with these counts per value keeps promise s.
+
+    ``total`` is their sum, ``holders`` the number of people (or rows) that hold a value: fewer if some hold several.
+    """
     kind = rules.kind[s]
     size = rules.size[s]
     bound = rules.bound[s]
+    count = counts[:size]
+    if kind < T_EQUAL and (total > holders or holders == 0.0):
+        count = packed(counts, size, holders)
+        total = max(1.0, holders)
     if kind == DISTINCT:
-        return np.sum(count[:size] > 0) >= bound
+        return np.sum(count > 0) >= bound
     if kind == ENTROPY:
         entropy = 0.0
         for v in range(size):
@@ -129,14 +166,14 @@ def judge_counts(rules, s, count, total, people):
                 entropy -= count[v] / total * np.log(count[v] / total)
         return entropy >= np.log(bound) - SLACK
     if kind == FREQUENCY:
-        return np.max(count[:size]) * bound <= people
+        return np.max(count) * bound <= total
     if kind == RECURSIVE:
-        ordered = np.sort(count[:size])[::-1]
+        ordered = np.sort(count)[::-1]
         first = int(bound) - 1
         if first >= size:
             return False
         return ordered[0] < rules.c[s] * np.sum(ordered[first:]) - SLACK
-    return distance(rules, s, count, total) <= bound + SLACK
+    return distance(rules, s, counts, total) <= bound + SLACK
 
 
 @kernel

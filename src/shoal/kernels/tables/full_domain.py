@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.kernels.compile import kernel
-from shoal.kernels.shared.promises import DISTINCT, T_EQUAL, count_values, holds, judge_counts, people_in
+from shoal.kernels.shared.promises import DISTINCT, T_EQUAL, count_values, holds, people_in
 
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -212,13 +212,14 @@ def _rows_by_group(nodes, room, groups):
 
 @kernel
 def _weakly_holds(rules, rows, start, stop, work):
-    """k and distinct l: what more rows can never break."""
+    """k and l different values: what more rows can never break."""
     if stop - start < rules.k or people_in(rules, rows, start, stop, work) < rules.k:
         return False
     for s in range(rules.kind.shape[0]):
         if rules.kind[s] == DISTINCT:
-            total = count_values(rules, s, rows, start, stop, work)
-            fine = judge_counts(rules, s, work.count, total, 0)
+            # of people with several values only the number of different values can never fall
+            count_values(rules, s, rows, start, stop, work, work.count)
+            fine = max(1, np.sum(work.count[: rules.size[s]] > 0)) >= rules.bound[s]
             for at in range(start, stop):
                 work.count[rules.value[s, rows[at]]] = 0.0
             if not fine:
@@ -257,7 +258,7 @@ def _released_distribution(rules, room, groups, work):
                 released[count] = room.rows[at]
                 count += 1
     for s in range(rules.kind.shape[0]):
-        total = count_values(rules, s, released, 0, count, work)
+        total, _ = count_values(rules, s, released, 0, count, work, work.count)
         for v in range(rules.size[s]):
             rules.overall[s, v] = work.count[v] / max(1.0, total)
         work.count[:] = 0.0

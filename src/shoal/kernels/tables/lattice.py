@@ -22,8 +22,8 @@ def search(nodes, rules, limit, measure, floor, height, by_height, by_floor, str
     ``floor`` is what each vector loses at least (0 if that is not known), ``height`` the sum of its levels; the last
     two are their orders. Vectors are judged along chains by halving until all are known to suppress too much or few
     enough; then those that might still win, cheapest first. Where a promise does not spread (an entropy, recursive or
-    frequency l or a t beside suppressed rows or counted people), only k and distinct l rule vectors out, and all
-    others within the bound are judged.
+    frequency l or a t beside suppressed rows; any l or t beside counted people), only k and too few different values
+    rule vectors out, and all others within the bound are judged.
     """
     m = stride.shape[0]
     total = floor.shape[0]
@@ -33,7 +33,7 @@ def search(nodes, rules, limit, measure, floor, height, by_height, by_floor, str
     if not spreads:
         spreads = True
         for s in range(rules.kind.shape[0]):
-            spreads = spreads and rules.kind[s] == DISTINCT
+            spreads = spreads and rules.kind[s] == DISTINCT and rules.people == 0
     room, work = room_for(nodes), workspace(rules)
     stack = np.empty(total, np.int64)
     chain = np.empty(int(height[total - 1]) + 1, np.int64)

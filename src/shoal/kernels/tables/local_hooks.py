@@ -3,7 +3,7 @@
 import numpy as np
 
 from shoal.kernels.compile import kernel
-from shoal.kernels.shared.promises import DISTINCT, T_EQUAL, judge_counts, people_in
+from shoal.kernels.shared.promises import DISTINCT, T_EQUAL, count_values, judge_counts, people_in
 
 KEPT = -2
 FEW = -1  # too few people
@@ -17,9 +17,12 @@ def only_counts_rows(rules):
 
 @kernel
 def grows(rules):
-    """Whether a group that keeps the promises keeps them with any row added: k and distinct l do."""
+    """Whether a group that keeps the promises keeps them with any row added: k does, and distinct l of single rows.
+
+    Of people who have several rows, another row may give all of them one value in common.
+    """
     for s in range(rules.kind.shape[0]):
-        if rules.kind[s] != DISTINCT:
+        if rules.kind[s] != DISTINCT or rules.people:
             return False
     return True
 
@@ -36,19 +39,8 @@ def failing(rules, rows, start, stop, work, count):
     if people < rules.k:
         return np.int64(FEW)
     for s in range(rules.kind.shape[0]):
-        total = 0.0
-        work.stamp[0] += 1
-        stamp = work.stamp[0]
-        for at in range(start, stop):
-            row = rows[at]
-            if rules.people:
-                pair = rules.pair[s, row]
-                if work.seen_pair[pair] == stamp:
-                    continue
-                work.seen_pair[pair] = stamp
-            count[rules.value[s, row]] += 1.0
-            total += 1.0
-        if not judge_counts(rules, s, count, total, people):
+        total, holders = count_values(rules, s, rows, start, stop, work, count)
+        if not judge_counts(rules, s, count, total, holders):
             return np.int64(s)
         clear(rules, s, rows, start, stop, count)
     return np.int64(KEPT)
@@ -74,7 +66,9 @@ def peak(rules, s, rows, start, stop, count):
 def wanted(rules, s, count, total, most, value):
     """Whether one more row of ``value`` brings a group nearer to promise s; ``most`` is the highest count."""
     kind = rules.kind[s]
-    if kind == DISTINCT:
+    if kind < T_EQUAL and value == rules.missing[s]:
+        return False
+    if kind == DISTINCT and not rules.people:
         return count[value] == 0.0
     if kind < T_EQUAL:
         return count[value] < most
@@ -104,6 +98,8 @@ def trim(rules, rows, stop, work, count):
                 worst = surplus
                 value = v
         clear(rules, s, rows, 0, stop, count)
+        if value < 0:  # nobody holds a value
+            return 0
         leave = max(1, int(worst / 4)) if rules.kind[s] >= T_EQUAL else 1
         at = stop - 1
         while at >= 0 and leave > 0:
