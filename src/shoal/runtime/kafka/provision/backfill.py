@@ -17,7 +17,7 @@ from shoal.policy.document import Policy, View
 from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.provision.control import send, wait_for_rest
 from shoal.runtime.kafka.provision.served import Served
-from shoal.runtime.kafka.serve.worker import Worker
+from shoal.runtime.kafka.serve.worker import Fill, Worker
 
 
 class Log:
@@ -124,7 +124,7 @@ def backfill(
     upto = log.committed()
     topic = str(policy.source["topic"])
     group = f"shoal-{topic}-backfill-{uuid.uuid4().hex[:12]}"
-    worker = Worker(policy, keys, served=served, group=group, upto=upto, codec=codec, commit_every=commit_every)
+    worker = Worker(policy, keys, fill=Fill(served, group, upto), codec=codec, commit_every=commit_every)
     read = worker.run().read
     worker.wait_until_shown()
     return read

@@ -11,7 +11,7 @@ import gc
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from shoal.connect.kafka import TIMEOUT, Source, committed, internal, kind_of, library, topic_id
 from shoal.core.keys import KeyRing
@@ -32,11 +32,18 @@ SILENT = 10.0  # seconds without a record before we look whether the source is s
 MOST = 20_000  # records of a view held for one commit
 
 
+class Fill(NamedTuple):
+    """Views to be filled from the log: only these, in a group of their own, up to these offsets."""
+
+    served: Mapping[str, Served]
+    group: str
+    upto: Mapping[int, int]
+
+
 class Worker:
     """Runs the views of one policy over its source topic. One use: after an error start another.
 
-    ``served``, ``group`` and ``upto`` are for filling new views from the log (:mod:`.backfill`): only these views, in
-    a group of their own, up to these offsets.
+    With ``fill`` it fills new views from the log (:mod:`.backfill`) instead, and ends.
     """
 
     def __init__(
@@ -50,18 +57,17 @@ class Worker:
         codec: Codec | None = None,
         counters: Counters | None = None,
         say: Callable[[str], None] = lambda text: None,
-        served: Mapping[str, Served] | None = None,
-        group: str | None = None,
-        upto: Mapping[int, int] | None = None,
+        fill: Fill | None = None,
     ) -> None:
         self._kafka = library()
         source = Source(policy.source, policy.path)
         self._properties, self._topic = source.properties, source.topic
         self._changelog, self._dead = internal(self._topic, "changelog"), internal(self._topic, "dead")
-        self._group = group or source.group
+        self._group = fill.group if fill is not None else source.group
         self._commit_every, self._batch, self._protocol = commit_every, batch, protocol
         self._policy, self._keys, self._codec, self._say = policy, keys, codec, say
-        self._served, self._upto = served, upto
+        self._served: Mapping[str, Served] | None = fill.served if fill is not None else None
+        self._upto: Mapping[int, int] | None = fill.upto if fill is not None else None
         self._shards: dict[int, list[Shard]] = {}
         self._positions: dict[int, int] = {}  # what this commit reaches
         self._reached: dict[int, int] = {}  # what was reached before
@@ -71,7 +77,7 @@ class Worker:
         self._binding: Binding | None = None  # none while a view is filled from the log, in a group of its own
         self._assignment: set[int] = set()
         self.counters = counters or Counters()
-        self.counters.know(list(served or policy.views))
+        self.counters.know(list(self._served or policy.views))
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> Counters:
         """Serve until ``stop`` says so; what was read is committed before it returns."""
