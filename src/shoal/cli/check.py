@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from shoal.cli.options import only_with
 from shoal.cli.terminal import Json, Separator, answer, as_json, say, split_by
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ def check(
     policy: str,
     data: str | None = None,
     *,
-    together: int = 2,
+    together: int | None = None,
     threshold: Annotated[float | None, Parameter(name="--threshold")] = None,
-    rows: int = 10_000,
+    rows: int | None = None,
     keys: str | None = None,
     separator: Separator = None,
     json: Json = False,
@@ -37,11 +38,11 @@ def check(
     data
         A sample of the data: nothing of it is written or shown.
     together
-        The largest set of roles that may pool their views.
+        The largest set of roles that may pool their views; 2 if not given.
     threshold
         Exit with 1 if roles can link more than this share of the records exactly.
     rows
-        How many rows of the sample to use.
+        How many rows of the sample to use; 10,000 if not given.
     keys
         A key ring; without it SHOAL_KEYS and SHOAL_KEY_… say.
     separator
@@ -59,6 +60,7 @@ def check(
     explain(loaded)
     ring = KeyRing.load(Path(keys) if keys else None)
     lacking = _keys(loaded, ring)
+    only_with(data is not None, "data", together=together, threshold=threshold, rows=rows, separator=separator)
     if data is None:
         found = {"views": len(loaded.views), "keys_missing": lacking}
         answer(as_json(found) if json else f"{policy}: {len(loaded.views)} views, all well formed")
@@ -68,7 +70,7 @@ def check(
     from shoal.connect import files
 
     frame = files.read(data, separator=split_by(separator), types=loaded.types())
-    return _together(loaded, frame.head(rows), ring, together, threshold, json)
+    return _together(loaded, frame.head(rows or 10_000), ring, together or 2, threshold, json)
 
 
 def _together(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 
+from shoal.cli.options import Flag, only_with
 from shoal.cli.terminal import Json, answer, as_json
 
 
-def explain(policy: str, *, attacks: bool = False, json: Json = False) -> None:
+def explain(policy: str, *, attacks: Flag = False, json: Json = False) -> None:
     """Show what each role sees: rows are columns, columns are roles.
 
     Example: `shoal explain policy.yaml`.
@@ -24,6 +25,7 @@ def explain(policy: str, *, attacks: bool = False, json: Json = False) -> None:
     from shoal.policy.load import load
     from shoal.views.explain import explain as explained
 
+    only_with(not json, "a table: the JSON always has them", attacks=attacks)
     made = explained(load(policy))
     if json:
         answer(as_json(made))

@@ -236,10 +236,16 @@ class Reading:
 def read_for(job: Job, data: str, reading: Reading) -> pl.DataFrame:
     """The table a job works on, with the columns as declared; how a column was read is said."""
     from shoal.connect import files
+    from shoal.core.columns import require_columns
 
-    types = {**job.types, **declared_types(reading.type_)}
+    given = declared_types(reading.type_)
+    settled = [name for name in given if job.view is not None and name in job.types]
+    if settled:
+        raise UsageError(f"the policy declares the type of column {settled[0]!r}", where="--type", hint="leave it out")
     tell = telling(job.schema.columns)
-    return files.read(data, separator=reading.split, types=types, exact=job.exact, tell=tell)
+    frame = files.read(data, separator=reading.split, types={**job.types, **given}, exact=job.exact, tell=tell)
+    require_columns(list(given), frame.columns, "--type")
+    return frame
 
 
 ELSEWHERE = ("output", "dry_run", "original")  # what a job need not know

@@ -222,7 +222,7 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
         say(f"written: {len(save(watching.finish(), watching.k, Path(how.figures)))} files in {how.figures}")
     if stop:
         say(f"stopped after event {runner.first:,}" + ("; the snapshot continues there" if file is not None else ""))
-    found = {**figures(runner), "unreadable_lines": source.bad, "ended": ended and not stop}
+    found = {**figures(runner), "seed": job.seed or 0, "unreadable_lines": source.bad, "ended": ended and not stop}
     if json:
         say(as_json(found))
     return 0

@@ -79,6 +79,8 @@ def read(
     out ``exact`` stay text unless each value is written again as it stood.
     """
     kind = kind or format_of(path)
+    if separator is not None and kind != "csv":
+        raise UsageError(f"{kind} has no separator", where="--separator", hint="leave it out")
     asked = declarations(types)
     raw = _bytes(path)
     if not raw.strip():

@@ -20,7 +20,15 @@ from shoal.release.chunks import ChunksJob
 from shoal.release.curves import CurvesJob, about_curves, view_reading
 from shoal.release.judge import Judge
 from shoal.release.methods import method_of, series_words, with_effort
-from shoal.release.options import Common, judge_of_options, not_about_streams, of_options, reported
+from shoal.release.options import (
+    OF_CURVES,
+    OF_STREAMS,
+    Common,
+    judge_of_options,
+    nothing_to_waive,
+    of_options,
+    reported,
+)
 from shoal.release.promised import tightened
 from shoal.release.roles import MasksJob
 from shoal.release.stream import StreamJob, stream_job
@@ -74,12 +82,13 @@ def _of_policy(wishes: Wishes) -> Job:
             raise PolicyError(
                 "the view names a method and promises nothing", where=where, hint="say what it shall keep: `promises:`"
             )
+        nothing_to_waive(wishes, more, "the view promises nothing", order=True)
         return MasksJob(
             schema=policy.schema, view=view, types=policy.types(), exact=tuple(policy.exact(chosen)), **more
         )
     method = method_of(wishes, (TABLE_METHODS, STREAM_METHODS), chosen.method)
     if isinstance(method, StreamMethod):
-        not_about_streams(wishes, more)
+        nothing_to_waive(wishes, more, OF_STREAMS)
         return stream_job(policy, chosen.name, more.pop("keys"), method=method, **more)
     z = next((p for p in promises if isinstance(p, ZAnonymity)), None)
     if z is not None:
@@ -102,8 +111,7 @@ def _of_policy(wishes: Wishes) -> Job:
 
 def _curves_of_policy(policy: Policy, chosen: View, view: RoleView, more: dict[str, Any], wishes: Wishes) -> CurvesJob:
     _, l = about_curves(more["promises"])
-    if more.pop("keep_order"):
-        wishes.refuse("keep_order", "curves leave by their groups", "leave it out")
+    nothing_to_waive(wishes, more, OF_CURVES)
     reading = series_words(wishes, chosen.method, diverse=l is not None)
     if wishes.has("missing"):
         reading["missing"] = wishes.take("missing")

@@ -30,6 +30,8 @@ from shoal.report.model import ending
 from shoal.streams.z_anonymity import ZAnon
 from shoal.tables import TABLE_METHODS
 
+OF_STREAMS = "a stream leaves in the order of its decisions"
+OF_CURVES = "curves leave by their groups"
 READING = ("id", "time", "value", "every", "aggregate", "missing", "pattern", "perturb", "instants")
 
 
@@ -65,12 +67,12 @@ def reported(wishes: Wishes, more: dict[str, Any]) -> dict[str, Any]:
     return more
 
 
-def not_about_streams(wishes: Wishes, more: dict[str, Any]) -> None:
-    """A stream leaves in its own order; whoever asks to keep it gets what there is anyway."""
-    if more.pop("keep_order"):
-        wishes.refuse("keep_order", "a stream leaves in the order of its decisions", "leave it out")
-    if more.pop("waived"):
-        wishes.refuse("waive", "streams have nothing to waive yet", "leave it out")
+def nothing_to_waive(wishes: Wishes, more: dict[str, Any], why: str, *, order: bool = False) -> None:
+    """Refuse waivers that would change nothing; with ``order``, keeping the order of the input is one that does."""
+    if more["keep_order"] and not order:
+        wishes.refuse("keep_order", why, "leave it out")
+    if [name for name in more["waived"] if name != "order"]:
+        wishes.refuse("waive", f"has no effect: {why}", "leave it out")
 
 
 def of_options(wishes: Wishes) -> Job:
@@ -117,8 +119,7 @@ def _curves_of_options(wishes: Wishes) -> CurvesJob:
     promises, _ = tightened((promise,), Schema.build(quasi={}, sensitive=list(beside)), wishes)
     _, l = about_curves(promises)
     common = Common.of(wishes, "curves")
-    if common.keep_order:
-        wishes.refuse("keep_order", "curves leave by their groups", "leave it out")
+    nothing_to_waive(wishes, common._asdict(), OF_CURVES)
     reading = {**series_words(wishes, None, diverse=l is not None), "sensitive": sensitive}
     reading |= {name: wishes.take(name) for name in READING if wishes.has(name)}
     if wishes.has("weights"):
@@ -145,7 +146,7 @@ def _stream_of_options(wishes: Wishes) -> StreamJob:
     method = msgspec.convert({"use": "z-anonymity", **({"tune": tune} if tune else {})}, ZAnon)
     common = Common.of(wishes, "stream")
     more = common._asdict()
-    not_about_streams(wishes, more)
+    nothing_to_waive(wishes, more, OF_STREAMS)
     return StreamJob(schema=schema, promises=(ZAnonymity(z, window),), method=method, **more)
 
 
@@ -179,7 +180,6 @@ def judge_of_options(wishes: Wishes) -> Judge:
     """The judge that options describe."""
     if wishes.has("view"):
         wishes.refuse("view", "views are defined in a policy", "give the policy, too")
-    subject = wishes.take("subject")
     if wishes.has("p"):
         if not wishes.has("k"):
             wishes.refuse("p", "curves need k and p", "for example k=16 and p=6")
@@ -189,7 +189,8 @@ def judge_of_options(wishes: Wishes) -> Judge:
         promises, _ = tightened(promised, schema, wishes)
         return Judge(schema, promises, instants=None if instants is None else tuple(instants))
     if wishes.has("z"):
-        return _judge_of_stream(wishes, subject)
+        return _judge_of_stream(wishes)
+    subject = wishes.take("subject")
     schema = _judged(wishes)
     if not schema.quasi:
         wishes.refuse("quasi", "no quasi columns", "name them, or give a policy")
@@ -201,14 +202,16 @@ def _judged(wishes: Wishes) -> Schema:
     """The columns a verdict is about."""
     schema = wishes.take("schema")
     about = {name: wishes.take(name, ()) for name in ("quasi", "sensitive")}
+    if isinstance(about["quasi"], Mapping) and any(h is not None for h in about["quasi"].values()):
+        wishes.refuse("hierarchy", "has no effect: what reads alike is a group, however it was made", "leave it out")
     return schema if schema is not None else schema_of(Wishes(about))
 
 
-def _judge_of_stream(wishes: Wishes, subject: str | None) -> Judge:
-    z, window = wishes.take("z"), wishes.take("window")
+def _judge_of_stream(wishes: Wishes) -> Judge:
+    subject, z, window = wishes.take("subject"), wishes.take("z"), wishes.take("window")
     if window is None or subject is None:
         wishes.refuse("z", "z-anonymity needs a window and a subject", "give both")
     time, unit = wishes.take("time", "time"), wishes.take("unit", "s")
-    given = _judged(wishes)
+    given = schema_of(Wishes({"quasi": wishes.take("quasi", ())}))
     columns = {**given.columns, subject: Column("subject"), time: Column("time", unit=unit)}
     return Judge(Schema(columns), (ZAnonymity(z, window),))

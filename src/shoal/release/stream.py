@@ -81,6 +81,7 @@ class StreamJob(Job):
             findings=list(verdict.findings),
             verified=verdict.kept,
             counters={name: int(n) for name, n in counters.items()},
+            seed=self.seed,
             notes=list(self.notes),
         )
         return Release(data=released, withheld=withheld, schema=self.schema, report=report, positions=positions)
@@ -106,6 +107,7 @@ class StreamReport(msgspec.Struct, frozen=True, kw_only=True):
     findings: list[Finding]
     verified: bool
     counters: dict[str, int]
+    seed: int | None = None
     notes: list[str] = []
 
     def json(self) -> str:
