@@ -16,6 +16,7 @@ from shoal.policy.document import Policy
 from shoal.promises.base import Promise
 from shoal.promises.kp_anonymity import KPAnonymity
 from shoal.promises.l_diversity import LDiversity
+from shoal.promises.t_closeness import TCloseness
 from shoal.release.base import Job
 from shoal.release.judge import Judge
 from shoal.report.series_report import SeriesReport
@@ -39,14 +40,17 @@ class CurvesJob(Job):
     def run(self, data: Any, *, progress: Progress = silent) -> Release:
         """See :class:`Job`. Costs what the series method costs."""
         source = data if self.policy is None or self.view is None else self._shown(from_any(data)[0])
-        promise, l = about_curves(self.promises)
+        promise, others = about_curves(self.promises)
         reading = dict(self.reading)
+        beside: dict[str, Any] = {"promises": others}
+        if reading.get("perturb") is not None:  # it changes values until none is too frequent
+            beside = {"l": max((p.asked for p in others), default=None)}
         if "weights" in reading:
             reading["weights"] = _per_instant(reading, from_any(source)[0])
-        made = group_series(source, k=promise.k, p=promise.p, l=l, seed=self.draw(), progress=progress, **reading)
+        made = group_series(source, k=promise.k, p=promise.p, **beside, seed=self.draw(), progress=progress, **reading)
         frame = made.frame()
         schema = Schema.build(quasi={}, sensitive=list(made.published.sensitive.columns))
-        judge = Judge(schema, self._promises(schema), instants=tuple(made.instants))
+        judge = Judge(schema, self.promises, instants=tuple(made.instants))
         verdict = judge.demand(frame)
         report = SeriesReport(
             title=self.title,
@@ -70,13 +74,6 @@ class CurvesJob(Job):
             curves=made,
         )
 
-    def _promises(self, schema: Schema) -> tuple[Promise, ...]:
-        """l speaks about every sensitive column of the release."""
-        promise, l = about_curves(self.promises)
-        if l is None or l <= 1:
-            return (promise,)
-        return (promise, *[LDiversity(l, name, kind="frequency") for name in schema.sensitive])
-
     def _shown(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The columns of the view, masked, with the true subject in the place of its column."""
         assert self.policy is not None
@@ -90,17 +87,18 @@ class CurvesJob(Job):
         return out
 
 
-def about_curves(promises: tuple[Promise, ...]) -> tuple[KPAnonymity, float | None]:
-    """The promise about curves, and the l that is asked beside it."""
+def about_curves(promises: tuple[Promise, ...]) -> tuple[KPAnonymity, list[Promise]]:
+    """The promise about curves, and those about sensitive columns that are kept beside it."""
     promise = next(p for p in promises if isinstance(p, KPAnonymity))
-    diversity = [p for p in promises if isinstance(p, LDiversity)]
-    if any(p.kind != "frequency" for p in diversity) or len(diversity) + 1 < len(promises):
+    others = [p for p in promises if p is not promise]
+    foreign = [p for p in others if not isinstance(p, LDiversity | TCloseness)]
+    if foreign:
         raise UsageError(
-            "curves keep kP-anonymity and frequency l-diversity, and nothing else",
+            f"curves keep kP-anonymity, l-diversity and t-closeness, and not {foreign[0].use}",
             where="promises",
-            hint="{use: l-diversity, kind: frequency, l: 2, column: …}",
+            hint="k and p of kP-anonymity say how many curves share an envelope and a pattern",
         )
-    return promise, max((p.l for p in diversity), default=None)
+    return promise, others
 
 
 def view_reading(policy: Policy, job: CurvesJob) -> dict[str, Any]:

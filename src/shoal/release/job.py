@@ -110,9 +110,9 @@ def _of_policy(wishes: Wishes) -> Job:
 
 
 def _curves_of_policy(policy: Policy, chosen: View, view: RoleView, more: dict[str, Any], wishes: Wishes) -> CurvesJob:
-    _, l = about_curves(more["promises"])
+    _, others = about_curves(more["promises"])
     nothing_to_waive(wishes, more, OF_CURVES)
-    reading = series_words(wishes, chosen.method, diverse=l is not None)
+    reading = series_words(wishes, chosen.method, others=others)
     if wishes.has("missing"):
         reading["missing"] = wishes.take("missing")
     job = CurvesJob(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from shoal.core.spec import Family, Spec
+from shoal.promises.base import Promise
 from shoal.release.wishes import Wishes
 from shoal.series import SERIES_METHODS
 
@@ -45,7 +46,7 @@ def with_effort(method: Any, wishes: Wishes) -> Any:
     return msgspec.structs.replace(method, effort=effort)
 
 
-def series_words(wishes: Wishes, promised: Spec | None, *, diverse: bool) -> dict[str, Any]:
+def series_words(wishes: Wishes, promised: Spec | None, *, others: Sequence[Promise]) -> dict[str, Any]:
     """How curves are grouped: the method, and what ``set`` says about patterns, reading and altering."""
     from shoal.series.perturb import Perturb
     from shoal.series.sax import Sax
@@ -61,8 +62,12 @@ def series_words(wishes: Wishes, promised: Spec | None, *, diverse: bool) -> dic
         wishes.refuse("set", "nothing is altered", f"`step` and `most` belong to {wishes.spelled('perturb')}")
     if pattern:
         out["pattern"] = _spec(Sax, pattern, wishes)
-    if perturb and not diverse:
+    if perturb and not others:
         wishes.refuse("perturb", "has no effect without l: values are changed so that they differ", "give l, too")
+    if perturb and any(getattr(p, "kind", None) != "frequency" for p in others):
+        wishes.refuse(
+            "perturb", "values are changed for frequency l-diversity only", "{use: l-diversity, kind: frequency}"
+        )
     if perturb:
         out["perturb"] = perturb if isinstance(perturb, Perturb) else _spec(Perturb, altering, wishes)
     asked = wishes.take("method")

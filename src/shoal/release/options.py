@@ -117,10 +117,10 @@ def _curves_of_options(wishes: Wishes) -> CurvesJob:
     sensitive = wishes.take("sensitive", ())
     beside = list(sensitive) if isinstance(sensitive, Mapping) else sensitive
     promises, _ = tightened((promise,), Schema.build(quasi={}, sensitive=list(beside)), wishes)
-    _, l = about_curves(promises)
+    _, others = about_curves(promises)
     common = Common.of(wishes, "curves")
     nothing_to_waive(wishes, common._asdict(), OF_CURVES)
-    reading = {**series_words(wishes, None, diverse=l is not None), "sensitive": sensitive}
+    reading = {**series_words(wishes, None, others=others), "sensitive": sensitive}
     reading |= {name: wishes.take(name) for name in READING if wishes.has(name)}
     if wishes.has("weights"):
         reading["weights"] = wishes.take("weights")

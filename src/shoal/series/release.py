@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, TypedDict, Unpack, get_args
 
 import numpy as np
 import polars as pl
@@ -100,28 +100,39 @@ class SeriesRelease:
         }
 
 
+class Reading(TypedDict, total=False):
+    """How curves are read; see :func:`anonymize_series`."""
+
+    id: str | None
+    sensitive: Sequence[str] | Mapping[str, Any]
+    instants: Sequence[str] | None
+    time: str | None
+    value: str | None
+    every: str | float | None
+    aggregate: Aggregate
+    missing: Missing
+
+
+class Words(Reading, total=False):
+    """How curves are read and grouped; see :func:`anonymize_series`."""
+
+    weights: Sequence[float] | None
+    seed: int
+    progress: Progress
+
+
 def anonymize_series(
     data: Any,
     *,
     k: int,
     p: int,
-    id: str | None = None,  # noqa: A002 - the word of the command line
-    sensitive: Sequence[str] | Mapping[str, Any] = (),
-    instants: Sequence[str] | None = None,
-    time: str | None = None,
-    value: str | None = None,
-    every: str | float | None = None,
-    aggregate: Aggregate = "mean",
-    missing: Missing = "error",
     method: SeriesMethod | str = DEFAULT_METHOD,
     pattern: Pattern | str = "sax",
     l: float | None = None,
     t: float | None = None,
     promises: Sequence[Promise] = (),
     perturb: Perturb | None = None,
-    weights: Sequence[float] | None = None,
-    seed: int = 0,
-    progress: Progress = silent,
+    **words: Unpack[Words],
 ) -> SeriesRelease:
     """Curves made (k,P)-anonymous: k under one envelope, P of them with one pattern.
 
@@ -138,7 +149,12 @@ def anonymize_series(
     >>> release.frame().select("group", "0", "pattern", "level").row(0)
     (0, '[1, 5]', 'acgi', 9)
     """
-    curves, back = _read(data, id, sensitive, instants, time, value, every, aggregate, missing)
+    weights, seed, progress = words.pop("weights", None), words.pop("seed", 0), words.pop("progress", silent)
+    reading: dict[str, Any] = dict(words)
+    unknown = [word for word in reading if word not in Reading.__annotations__]
+    if unknown:
+        raise UsageError(f"there is no parameter {unknown[0]!r}", where="series")
+    curves, back = _read(data, **reading)
     check_sizes(len(curves.values), k, p)
     chosen = SERIES_METHODS.decode(method, where="method")
     shape = PATTERNS.decode(pattern, where="pattern")
@@ -164,14 +180,14 @@ def anonymize_series(
 
 def _read(
     data: Any,
-    id: str | None,  # noqa: A002
-    sensitive: Sequence[str] | Mapping[str, Any],
-    instants: Sequence[str] | None,
-    time: str | None,
-    value: str | None,
-    every: str | float | None,
-    aggregate: Aggregate,
-    missing: Missing,
+    id: str | None = None,  # noqa: A002 - the word of the command line
+    sensitive: Sequence[str] | Mapping[str, Any] = (),
+    instants: Sequence[str] | None = None,
+    time: str | None = None,
+    value: str | None = None,
+    every: str | float | None = None,
+    aggregate: Aggregate = "mean",
+    missing: Missing = "error",
 ) -> tuple[Curves, Any]:
     """The curves, and the way back to the form they came in."""
     for name, word, known in (("missing", missing, get_args(Missing)), ("aggregate", aggregate, get_args(Aggregate))):
