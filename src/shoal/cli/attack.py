@@ -45,6 +45,8 @@ def attack(
         from shoal.policy.load import load
 
         known = load(policy).schema
+        if not set(names(on)) & set(known.columns):
+            raise UsageError("has no effect: it declares none of these columns", where="--policy", hint="leave it out")
     found = join(
         files.read(released, separator=separator), files.read(register, separator=separator), names(on), schema=known
     )

@@ -121,6 +121,7 @@ class Judge:
         time = next(iter(self.schema.of("time")), None)
         if time is None:
             raise UsageError("z-anonymity is judged by event time, and no time column is declared", where="verify")
+        require(original, [time, *([self.schema.subject] if self.schema.subject else []), *self.quasi], "original")
         about: dict[str, Any] = {
             "time": time,
             "subject": self.schema.subject,

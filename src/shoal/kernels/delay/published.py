@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.kernels.compile import bare, kernel
+from shoal.kernels.delay.crowds import SEVERAL, count_values, crowd_since, has_room, is_new, note_values, rank, use
 from shoal.kernels.delay.stream_boxes import HULL, MISSING, box_of, covers
 from shoal.kernels.shared.promises import DISTINCT, T_EQUAL, holds, is_void, judge_counts, people_in
 
 CELLS = 64
 HELD, WITHHELD = -1, -2
-SEVERAL = -2  # -1 is the code of no missing value
 ZERO = np.int64(0)  # typed, because a literal would compile every kernel once more
 _ZERO, _ONE, _MULTIPLY, _SHIFT = np.uint64(0), np.uint64(1), np.uint64(0x03F79D71B4CB0A89), np.uint64(58)
 _PLACE = np.zeros(64, np.int64)
@@ -111,7 +111,7 @@ def release_again(tuples, prints, rules, work, published, horizon, released, row
             continue
         if not covers(tree, number, scaled, path, row, low, high, level, node, slot):
             continue
-        crowd = _crowd(published.person, published.stamp, slot, horizon.since)
+        crowd = crowd_since(published.person, published.stamp, slot, horizon.since)
         if crowd < rules.k:
             continue
         if rules.kind.shape[0] > 0 and not _diverse(rules, work, published, horizon.since, slot, row, prints[row]):
@@ -125,11 +125,11 @@ def release_again(tuples, prints, rules, work, published, horizon, released, row
         released.again[row] = True
         released.people[row] = crowd
         released.cause[row] = released.count[2]
-        again = _use(published.person, published.stamp, published.last, slot, prints[row], horizon.now)
+        again = use(published.person, published.stamp, published.last, slot, prints[row], horizon.now)
         if rules.kind.shape[0] > 0:
-            _note_values(rules, published, slot, row, prints[row], again)
-            _count_values(rules, published, slot, row)
-        _rank(published.stamp, published.kth, rules.k, slot)
+            note_values(rules, published, slot, row, prints[row], again)
+            count_values(rules, published, slot, row)
+        rank(published.stamp, published.kth, rules.k, slot)
         done += 1
     return done
 
@@ -142,15 +142,6 @@ def _copy_box(published, slot, released, b):
         released.level[b, j] = published.level[slot, j]
         released.node[b, j] = published.node[slot, j]
     released.loss[b] = published.loss[slot]
-
-
-@bare
-def _crowd(person, stamp, slot, since):
-    crowd = 0
-    for e in range(person.shape[1]):
-        if person[slot, e] != 0 and stamp[slot, e] > since:
-            crowd += 1
-    return crowd
 
 
 @kernel
@@ -220,79 +211,6 @@ def _people_diverse(rules, s, work, published, since, slot, value, who):
     return fine
 
 
-@bare
-def _use(person, stamp, last, slot, who, now):
-    """Note who got a box now; the person longest ago gives way. Whether it is the same person. O(K)."""
-    at = 0
-    again = False
-    for e in range(person.shape[1]):
-        if person[slot, e] == who:
-            at = e
-            again = True
-            break
-        if stamp[slot, e] < stamp[slot, at]:
-            at = e
-    person[slot, at] = who
-    stamp[slot, at] = now
-    last[slot] = now
-    return again
-
-
-@bare
-def _has_room(person, slot, who):
-    """Whether someone who is not remembered with a box can be without anyone giving way. O(K)."""
-    for e in range(person.shape[1]):
-        if person[slot, e] == who:
-            return False
-        if person[slot, e] == 0:
-            return True
-    return False
-
-
-@bare
-def _note_values(rules, published, slot, row, who, again):
-    """Note the sensitive values of someone who is remembered with a box, ``again`` beside those they had."""
-    for e in range(published.person.shape[1]):
-        if published.person[slot, e] == who:
-            for s in range(rules.kind.shape[0]):
-                had, value = published.value[slot, e, s], rules.value[s, row]
-                if again and rules.people and had != rules.missing[s] and had != value:
-                    value = had if value == rules.missing[s] else np.int32(SEVERAL)
-                published.value[slot, e, s] = value
-            break
-
-
-@bare
-def _count_values(rules, published, slot, row):
-    """Count the sensitive values of a tuple that got a box."""
-    if published.tally.shape[0] > 1:
-        for s in range(rules.kind.shape[0]):
-            if rules.value[s, row] < published.tally.shape[2]:
-                published.tally[slot, s, rules.value[s, row]] += 1
-
-
-@bare
-def _rank(stamp, kth, k, slot):
-    """Remember when the k-th latest person got the box: with it the box dies."""
-    most = stamp.shape[1]
-    if most == k:
-        least = stamp[slot, 0]
-        for e in range(1, k):
-            least = min(least, stamp[slot, e])
-        kth[slot] = least
-        return
-    kth[slot] = -1
-    for e in range(most):
-        if stamp[slot, e] <= kth[slot]:
-            continue
-        later = 0
-        for f in range(most):
-            if stamp[slot, f] >= stamp[slot, e]:
-                later += 1
-        if later >= k:
-            kth[slot] = stamp[slot, e]
-
-
 @kernel
 def _keep(tuples, prints, rules, published, horizon, released, b, members, count):
     slot = _free_slot(published.alive, published.last, published.words)
@@ -316,34 +234,20 @@ def _keep(tuples, prints, rules, published, horizon, released, b, members, count
     for turn in range(2):
         for m in range(count):
             row = members[m]
-            known = turn == 1 or (rules.kind.shape[0] > 0 and _is_new(rules, published, slot, row))
-            if known and _has_room(published.person, slot, prints[row]):
-                _use(published.person, published.stamp, published.last, slot, prints[row], horizon.now)
-                _note_values(rules, published, slot, row, prints[row], False)
+            known = turn == 1 or (rules.kind.shape[0] > 0 and is_new(rules, published, slot, row))
+            if known and has_room(published.person, slot, prints[row]):
+                use(published.person, published.stamp, published.last, slot, prints[row], horizon.now)
+                note_values(rules, published, slot, row, prints[row], False)
     for m in range(count):
         if rules.people and rules.kind.shape[0] > 0:  # whoever has several rows in the group
-            _note_values(rules, published, slot, members[m], prints[members[m]], True)
-        _count_values(rules, published, slot, members[m])
+            note_values(rules, published, slot, members[m], prints[members[m]], True)
+        count_values(rules, published, slot, members[m])
     published.last[slot] = horizon.now
-    _rank(published.stamp, published.kth, rules.k, slot)
+    rank(published.stamp, published.kth, rules.k, slot)
     published.alive[slot] = True
     published.named[slot] = b
     published.words[0] = max(published.words[0], slot // 64 + 1)
     _mark(tuples, published, slot, True)
-
-
-@bare
-def _is_new(rules, published, slot, row):
-    """Whether a tuple brings a sensitive value that nobody remembered with the box has."""
-    for s in range(rules.kind.shape[0]):
-        known = False
-        for e in range(published.person.shape[1]):
-            if published.person[slot, e] != 0 and published.value[slot, e, s] == rules.value[s, row]:
-                known = True
-                break
-        if not known:
-            return True
-    return False
 
 
 @bare

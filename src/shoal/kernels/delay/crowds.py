@@ -1,0 +1,104 @@
+"""Who got a published box, when, and with which sensitive values: a bounded memory per box."""
+
+import numpy as np
+
+from shoal.kernels.compile import bare
+
+SEVERAL = -2  # different values; -1 is the code of no missing value
+
+
+@bare
+def crowd_since(person, stamp, slot, since):
+    """How many people got a box since a time."""
+    crowd = 0
+    for e in range(person.shape[1]):
+        if person[slot, e] != 0 and stamp[slot, e] > since:
+            crowd += 1
+    return crowd
+
+
+@bare
+def use(person, stamp, last, slot, who, now):
+    """Note who got a box now; the person longest ago gives way. Whether it is the same person. O(K)."""
+    at = 0
+    again = False
+    for e in range(person.shape[1]):
+        if person[slot, e] == who:
+            at = e
+            again = True
+            break
+        if stamp[slot, e] < stamp[slot, at]:
+            at = e
+    person[slot, at] = who
+    stamp[slot, at] = now
+    last[slot] = now
+    return again
+
+
+@bare
+def has_room(person, slot, who):
+    """Whether someone who is not remembered with a box can be without anyone giving way. O(K)."""
+    for e in range(person.shape[1]):
+        if person[slot, e] == who:
+            return False
+        if person[slot, e] == 0:
+            return True
+    return False
+
+
+@bare
+def note_values(rules, published, slot, row, who, again):
+    """Note the sensitive values of someone who is remembered with a box, ``again`` beside those they had."""
+    for e in range(published.person.shape[1]):
+        if published.person[slot, e] == who:
+            for s in range(rules.kind.shape[0]):
+                had, value = published.value[slot, e, s], rules.value[s, row]
+                if again and rules.people and had != rules.missing[s] and had != value:
+                    value = had if value == rules.missing[s] else np.int32(SEVERAL)
+                published.value[slot, e, s] = value
+            break
+
+
+@bare
+def count_values(rules, published, slot, row):
+    """Count the sensitive values of a tuple that got a box."""
+    if published.tally.shape[0] > 1:
+        for s in range(rules.kind.shape[0]):
+            if rules.value[s, row] < published.tally.shape[2]:
+                published.tally[slot, s, rules.value[s, row]] += 1
+
+
+@bare
+def rank(stamp, kth, k, slot):
+    """Remember when the k-th latest person got the box: with it the box dies."""
+    most = stamp.shape[1]
+    if most == k:
+        least = stamp[slot, 0]
+        for e in range(1, k):
+            least = min(least, stamp[slot, e])
+        kth[slot] = least
+        return
+    kth[slot] = -1
+    for e in range(most):
+        if stamp[slot, e] <= kth[slot]:
+            continue
+        later = 0
+        for f in range(most):
+            if stamp[slot, f] >= stamp[slot, e]:
+                later += 1
+        if later >= k:
+            kth[slot] = stamp[slot, e]
+
+
+@bare
+def is_new(rules, published, slot, row):
+    """Whether a tuple brings a sensitive value that nobody remembered with the box has."""
+    for s in range(rules.kind.shape[0]):
+        known = False
+        for e in range(published.person.shape[1]):
+            if published.person[slot, e] != 0 and published.value[slot, e, s] == rules.value[s, row]:
+                known = True
+                break
+        if not known:
+            return True
+    return False
