@@ -1,0 +1,160 @@
+"""What links rows beside the group: pseudonyms, unique plain cells, order, a rerun; and what must be waived by name."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import shoal
+from shoal.core.keys import KeyRing
+from shoal.policy.load import parse
+
+KEYS = KeyRing.load(environ={"SHOAL_KEY": "ab" * 32})
+POLICY = """
+columns:
+  pid: subject
+  age: {role: quasi, type: int, hierarchy: range}
+  zip: {role: quasi, type: str, hierarchy: {use: prefix, length: 5}}
+  diag: sensitive
+views:
+  research:
+    show: [pid, age, zip, diag]
+    masks: {pid: pseudonym}
+    promises: [{use: k-anonymity, k: 5}, {use: l-diversity, l: 2, column: diag}]
+"""
+
+
+def visits(people: int = 150, each: int = 4, seed: int = 1) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    n = people * each
+    return pl.DataFrame(
+        {
+            "pid": np.repeat(np.arange(people), each),
+            "age": rng.integers(18, 90, n),
+            "zip": [f"{10000 + int(z)}" for z in rng.integers(0, 3000, n)],
+            "diag": rng.choice(["flu", "cold", "HIV", "asthma"], n),
+        }
+    )
+
+
+def test_a_pseudonym_beside_promises_is_refused_because_boxes_intersect():
+    with pytest.raises(shoal.PromiseError, match="'pid' shows which rows belong to one person") as error:
+        shoal.view(visits(), parse(POLICY), "research", keys=KEYS)
+    assert "linked-rows" in str(error.value)
+
+
+def test_a_pseudonym_is_fine_where_everyone_has_one_row():
+    made = shoal.view(visits(200, 1), parse(POLICY), "research", keys=KEYS)
+    assert made.report.verified
+
+
+def test_a_waiver_is_written_in_the_policy_and_shown_on_the_report():
+    policy = parse(POLICY + "    waive: [linked-rows]\n")
+    made = shoal.view(visits(), policy, "research", keys=KEYS)
+    assert any("linked-rows" in note for note in made.report.notes)
+    assert any("waived" in finding.note for finding in made.report.findings)
+    with pytest.raises(shoal.PolicyError, match="no risk called"):
+        parse(POLICY + "    waive: [everything]\n")
+
+
+def intersected(frame: pl.DataFrame, handle: str, quasi: list[str]) -> int:
+    """How many people are alone after all rows of their handle are put together: the attack itself."""
+    boxes = frame.with_columns(pl.struct(quasi).rank("dense").alias("box"))
+    paths = boxes.group_by(handle).agg(pl.col("box").sort())
+    return paths.group_by(pl.col("box").cast(pl.List(pl.String)).list.join(",")).len().filter(pl.col("len") == 1).height
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(20, 60), st.integers(1, 3), st.integers(0, 1000))
+def test_whatever_is_released_with_a_handle_leaves_nobody_alone(people, each, seed):
+    frame = visits(people, each, seed)
+    try:
+        made = shoal.view(frame, parse(POLICY), "research", keys=KEYS, method="mondrian")
+    except shoal.PromiseError:
+        return
+    assert intersected(made.data, "pid", ["age", "zip"]) == 0
+
+
+def test_a_plain_column_that_names_people_is_refused():
+    frame = visits(200, 1).with_columns(card=pl.int_range(pl.len()) + 4_000_000)
+    how = {"quasi": ["age"], "sensitive": ["diag"], "plain": ["card"], "k": 5}
+    with pytest.raises(shoal.PromiseError, match="value of their own in the column 'card'"):
+        shoal.anonymize(frame, **how)
+    made = shoal.anonymize(frame, **how, waive=["unique-plain"])
+    assert any("unique-plain" in note for note in made.report.notes)
+
+
+def test_the_order_of_the_input_is_gone():
+    frame = visits(300, 1).sort("age")
+    made = shoal.anonymize(frame, quasi=["age"], sensitive=["diag"], k=5)
+    places = made.positions
+    assert sorted(places) == list(range(300))
+    # by chance the correlation of two random orders of 300 rows is beyond 0.3 once in ten million times
+    assert abs(np.corrcoef(places, np.arange(300))[0, 1]) < 0.3
+    kept = shoal.anonymize(frame, quasi=["age"], k=5, keep_order=True)
+    assert list(kept.positions) == list(range(300))
+    assert any("order of the input" in note for note in kept.report.notes)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.permutations(list(range(40))), st.integers(0, 5))
+def test_with_a_seed_the_order_of_the_input_changes_no_byte(order, seed):
+    frame = visits(40, 1)
+    one = shoal.anonymize(frame, quasi=["age"], sensitive=["diag"], k=4, seed=seed, method="mondrian")
+    other = shoal.anonymize(frame[order], quasi=["age"], sensitive=["diag"], k=4, seed=seed, method="mondrian")
+    assert one.data.equals(other.data)
+
+
+def test_two_role_files_do_not_join_line_by_line():
+    policy = parse(
+        "columns: {pid: subject, age: plain, zip: plain, diag: plain}\nviews: {one: {show: [age]}, two: {show: [diag]}}"
+    )
+    frame = visits(300, 1)
+    one, two = (shoal.view(frame, policy, role, keys=KEYS) for role in ("one", "two"))
+    assert (one.positions == two.positions).mean() < 0.1
+
+
+def test_the_seed_is_secret_unless_it_is_given():
+    frame = visits(120, 1)
+    how = {"quasi": ["age", "zip"], "sensitive": ["diag"], "k": 4, "l": 2}
+    orders = {tuple(shoal.anonymize(frame, **how).positions) for _ in range(3)}
+    assert len(orders) == 3
+    assert shoal.anonymize(frame, **how).report.seed is None
+    assert shoal.anonymize(frame, **how, seed=7).data.equals(shoal.anonymize(frame, **how, seed=7).data)
+
+
+def test_what_is_pickled_does_not_hold_the_original():
+    secret = 987_654
+    frame = visits(60, 1).with_columns(age=pl.Series([secret, *range(59)]))
+    made = shoal.anonymize(frame, quasi=["age"], k=5)
+    again = pickle.loads(pickle.dumps(made))
+    assert again.data.equals(made.data)
+    assert again.model is None
+    assert again.positions is None
+    assert again.groups is None
+
+
+def test_curve_views_pass_the_masks():
+    policy = parse(
+        "columns: {who: subject, W0: quasi, W1: quasi, W2: quasi, diag: sensitive}\n"
+        "views:\n  v:\n    show: [W0, W1, W2, diag]\n    masks: {diag: suppress}\n"
+        "    promises: [{use: kP-anonymity, k: 4, p: 2}]"
+    )
+    rng = np.random.default_rng(2)
+    frame = pl.DataFrame(
+        {"who": range(24), **{f"W{i}": rng.integers(0, 9, 24) for i in range(3)}, "diag": ["HIV"] * 24}
+    )
+    made = shoal.view(frame, policy, "v", keys=KEYS)
+    assert set(made.data["diag"]) == {"*"}
+    masked = parse(
+        "columns: {who: subject, W0: quasi, W1: quasi}\n"
+        "views: {v: {show: [W0, W1], masks: {W0: {use: bucket, width: 5}},"
+        " promises: [{use: kP-anonymity, k: 4, p: 2}]}}"
+    )
+    with pytest.raises(shoal.PolicyError, match="the instant 'W0' is masked"):
+        shoal.view(frame, masked, "v", keys=KEYS)
