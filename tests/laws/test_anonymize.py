@@ -273,6 +273,33 @@ def test_a_release_takes_new_rows_only_within_its_promises(case, data):
         assert shoal.verify(both, quasi=schema.quasi, promises=promises, schema=schema).kept
 
 
+@settings(max_examples=30)
+@given(cases(nulls=False, people=False), st.data())
+def test_rows_taken_in_several_calls_keep_the_promises_together(case, data):
+    frame, schema, promises, _ = case
+    made = release(case)
+    assume(made is not None)
+    shown = [made.data]
+    for _ in range(data.draw(st.integers(2, 5))):
+        picks = data.draw(st.lists(st.integers(0, frame.height - 1), min_size=1, max_size=4))
+        arrivals = frame[picks].with_columns(diag=pl.lit(data.draw(st.sampled_from(["flu", "covid", "gout"]))))
+        shown.append(made.model.apply(arrivals)[0].select(made.data.columns))
+        assert shoal.verify(pl.concat(shown), quasi=schema.quasi, promises=promises, schema=schema).kept
+
+
+@pytest.mark.parametrize("subject", [None, "who"])
+def test_one_row_at_a_time_breaks_no_frequency_that_one_call_would_keep(subject):
+    frame = pl.DataFrame({"age": [30] * 6, "diag": ["a", "b", "c"] * 2, "who": range(6)})
+    promise = LDiversity(2.0, "diag", kind="frequency")
+    given = {"quasi": ["age"], "sensitive": ["diag"], "subject": subject, "k": 2, "promises": [promise]}
+    made = shoal.anonymize(frame, **given)
+    more = [pl.DataFrame({"age": [30], "diag": ["a"], "who": [10 + i]}) for i in range(5)]
+    taken = [made.model.apply(row)[0].height for row in more]
+    assert taken == [1, 1, 0, 0, 0], "four of eight may have it, not five of nine"
+    again = shoal.anonymize(frame, **given).model
+    assert again.apply(pl.concat(more))[1] == {"its group would break": 5}
+
+
 @settings(max_examples=25)
 @given(cases(nulls=False))
 def test_the_rows_of_a_release_fit_their_own_release(case):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -23,7 +23,10 @@ Places = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]  # first 
 
 @dataclass(frozen=True)
 class Model:
-    """The boxes of a release and the people behind them.
+    """The boxes of a release and the people behind them, with everyone who joined since.
+
+    Who joined in an earlier call of :meth:`apply` counts in the next one, because an outsider reads all of them
+    together. Only the sensitive values and the people of those rows are kept, in memory, like those of the input.
 
     Does not protect against someone who compares the two releases and knows who is new: a new row hides among the
     people who were there before.
@@ -35,12 +38,14 @@ class Model:
     boxes: Boxes
     promises: Sequence[Promise]
     subjects: pl.Series | None = None  # whose the rows of the input were: who comes back is not a second person
+    arrived: list[tuple[pl.DataFrame, NDArray[np.int64]]] = field(default_factory=list, repr=False, compare=False)
 
     def apply(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
         """New rows as the release would show them, and why the others are withheld.
 
         A row is released if a published box covers it (the tightest, if several do) and the group still keeps every
-        promise with its new members; a group that would break takes none of them. Costs O(rows x groups).
+        promise with its new members, those of earlier calls among them; a group that would break takes none of these
+        rows. Costs O(rows x groups).
         """
         require(frame, [*self.table.names, *self.schema.sensitive, *self.schema.of("subject")], "new rows")
         joined = self._covering([self._places(frame[name], j) for j, name in enumerate(self.table.names)])
@@ -52,6 +57,9 @@ class Model:
             "its group would break": int((joined < 0).sum()) - uncovered,
         }
         kept = np.flatnonzero(joined >= 0)
+        if len(kept):
+            about = [*self.table.sensitive, *self.schema.of("subject")]
+            self.arrived.append((pl.DataFrame([taken(frame[name], kept) for name in about]), joined[kept]))
         columns = []
         for name in frame.columns:
             if name in self.table.names:
@@ -152,16 +160,18 @@ class Model:
             refused[guilty if len(guilty) else np.arange(len(refused))] = True
 
     def _together(self, frame: pl.DataFrame, new: NDArray[np.int64], joined: NDArray[np.int64]) -> Groups:
+        """The released rows, those that joined before and the new ones, by group."""
         old = np.flatnonzero(self.labels >= 0)
-        sensitive = {}
-        for name, column in self.table.sensitive.items():
-            before = column.values.gather(column.codes[old])
-            sensitive[name] = pl.concat([before, frame[name].gather(new).cast(before.dtype)])
+        later = [*(rows for rows, _ in self.arrived), frame[new]]
+
+        def extended(before: pl.Series, name: str) -> pl.Series:
+            return pl.concat([before, *(rows[name].cast(before.dtype) for rows in later)])
+
+        sensitive = {n: extended(c.values.gather(c.codes[old]), n) for n, c in self.table.sensitive.items()}
         people = None
         if self.schema.subject is not None and self.table.people is not None:
             assert self.subjects is not None
-            before = self.subjects.gather(self.table.rows[old])
-            people = factorize(pl.concat([before, frame[self.schema.subject].gather(new).cast(before.dtype)]))[0]
-        labels = np.concatenate([self.labels[old], joined]).astype(np.int32)
+            people = factorize(extended(self.subjects.gather(self.table.rows[old]), self.schema.subject))[0]
+        labels = np.concatenate([self.labels[old], *(groups for _, groups in self.arrived), joined]).astype(np.int32)
         levels = {name: s.levels for name, s in self.table.sensitive.items() if s.levels is not None}
         return Groups(labels, sensitive, people, levels)
