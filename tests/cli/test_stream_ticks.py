@@ -49,7 +49,7 @@ views:
 
 def job(name: str) -> StreamJob:
     method = STREAM_METHODS.decode({"use": name, "delay": 20, "delay_time": "10us", "reuse": "never"})
-    return StreamJob(SCHEMA, [KAnonymity(2)], method)
+    return StreamJob(schema=SCHEMA, promises=[KAnonymity(2)], method=method)
 
 
 def events(count: int) -> pl.DataFrame:

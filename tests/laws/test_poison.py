@@ -30,6 +30,7 @@ HIERARCHY: dict[str, dict[str, Any]] = {
     "prefix": {"use": "prefix", "length": 2},
     "tree": TREE,
     "range": {"use": "range", "min": 0, "max": 100},
+    "wide range": {"use": "range", "min": 0, "max": 10**18, "bottom": 2.5},
     "path": {"use": "path", "depth": 3},
     "grid": {"use": "grid", "sizes": [1000, 5000]},
     "calendar": {"use": "calendar"},
@@ -37,7 +38,7 @@ HIERARCHY: dict[str, dict[str, Any]] = {
 }
 METHODS = ("z-anonymity", "batches", "castle", "fads")
 
-odd_numbers = st.sampled_from([0, -1, 7, 1e300, -1e300, 2**70, 5e-324, 99, 4_000_000_000, 253_402_300_800])
+odd_numbers = st.sampled_from([0, -1, 7, 1e300, -1e300, 2**60, 2**70, 5e-324, 99, 4_000_000_000, 253_402_300_800])
 odd_texts = st.sampled_from(
     [
         "",
@@ -81,13 +82,19 @@ lines = st.one_of(
 def job(method: str, hierarchy: str) -> StreamJob:
     delayed = {} if method == "z-anonymity" else {"delay": 8, "delay_time": "10s", "reuse": "never"}
     promises = [ZAnonymity(2, "1h")] if method == "z-anonymity" else [KAnonymity(2), LDiversity(2, column="diag")]
-    return StreamJob(schema_of(hierarchy), promises, STREAM_METHODS.decode({"use": method, **delayed}))
+    return StreamJob(
+        schema=schema_of(hierarchy), promises=promises, method=STREAM_METHODS.decode({"use": method, **delayed})
+    )
 
 
 @given(st.sampled_from(METHODS), st.sampled_from(list(HIERARCHY)), st.lists(lines, max_size=12), st.integers(1, 64))
 @example("z-anonymity", "prefix", [b'{"at": 1, "who": "a", "value": null}'], 64)
 @example("z-anonymity", "tree", [b'{"at": 1, "who": "a", "value": 7}'], 64)
 @example("z-anonymity", "range", [b'{"at": 1, "who": "a", "value": "x"}'], 64)
+@example("z-anonymity", "range", [b'{"at": 1, "who": "a", "value": 101}'], 64)
+@example("z-anonymity", "wide range", [b'{"at": 1, "who": "a", "value": 7}'], 64)
+@example("z-anonymity", "wide range", [b'{"at": 1, "who": "a", "value": 1152921504606846976}'], 64)
+@example("batches", "wide range", [b'{"at": 1, "who": "a", "value": 1152921504606846976}'], 64)
 @settings(max_examples=60, deadline=None)
 def test_the_file_runner_survives_every_line(
     tmp_path_factory: Any, method: str, hierarchy: str, poison: list[bytes], chunk: int
@@ -105,6 +112,7 @@ def test_the_file_runner_survives_every_line(
 
 
 @given(st.sampled_from(list(HIERARCHY)), st.lists(st.tuples(nested, nested, nested), max_size=8))
+@example("wide range", [(1, "a", 7), (2, "b", 2**60), (3, "c", -(2**60))])
 @settings(max_examples=60, deadline=None)
 def test_both_doors_of_a_z_stream_survive_every_value(hierarchy: str, poison: list[tuple[Any, Any, Any]]) -> None:
     chosen = HIERARCHIES.decode(HIERARCHY[hierarchy])

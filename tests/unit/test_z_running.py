@@ -63,7 +63,7 @@ def test_several_columns_are_each_decided_and_the_verifier_agrees(withheld: str)
     promise = ZAnonymity(8, "20m")
     out: list[pl.DataFrame] = []
     method = msgspec.convert({"use": "z-anonymity", "withheld": withheld}, ZAnon)
-    runner = LocalRunner(StreamJob(SCHEMA, [promise], method), KEY, out.append)
+    runner = LocalRunner(StreamJob(schema=SCHEMA, promises=[promise], method=method), KEY, out.append)
     runner.run([data[:700], data[700:]])
     released = pl.concat(out)
     assert released.columns == data.columns

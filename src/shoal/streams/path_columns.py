@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy.base import Hierarchy, Labeller
-from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Column
 from shoal.streams.base import Reason
@@ -216,12 +215,9 @@ class SnapPaths(Paths):
         return values.cast(pl.Float64, strict=False) if not values.dtype.is_numeric() else values
 
     def _known(self, values: pl.Series) -> tuple[pl.Series, NDArray[np.bool_]]:
-        assert isinstance(self.hierarchy, Range)
-        array = values.cast(pl.Float64).fill_null(np.nan).to_numpy()
-        with np.errstate(invalid="ignore"):
-            clipped = np.clip(array, self.hierarchy.bottom, self.hierarchy.top) if len(array) else array
-            known = (clipped >= self.hierarchy.min) & (clipped <= self.hierarchy.max)
-        return values.filter(pl.Series(known)), known
+        read = self.hierarchy.readable(values)
+        known = read.is_not_null()
+        return read.filter(known), known.to_numpy()
 
 
 class TreePaths(Paths):

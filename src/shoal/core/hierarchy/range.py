@@ -69,7 +69,7 @@ class Range(Hierarchy, frozen=True, tag="range"):
         return msgspec.structs.replace(self, snap=True)
 
     def readable(self, values: pl.Series) -> pl.Series:
-        """See :class:`Hierarchy`: numbers within the domain, if it is declared."""
+        """See :class:`Hierarchy`: numbers within the domain, if it is declared, that :meth:`compile` can tell apart."""
         numbers = values
         if values.dtype == pl.String or values.dtype.is_decimal():
             numbers = values.cast(pl.Float64, strict=False)
@@ -81,6 +81,10 @@ class Range(Hierarchy, frozen=True, tag="range"):
             inside &= exact >= self.min
         if self.max is not None:
             inside &= exact <= self.max
+        if numbers.dtype.is_integer():
+            inside &= exact.abs() <= EXACT
+            if self._fractional:  # whole numbers beside a coded end like 2.5 are halved like the end
+                numbers = numbers.cast(pl.Float64)
         return numbers.set(~inside.fill_null(False), None)
 
     def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
@@ -131,8 +135,12 @@ class Range(Hierarchy, frozen=True, tag="range"):
         unknown = ~known.fill_null(False).to_numpy() & ~null
         return levels, np.where(null, len(array), np.where(unknown, -1, position)).astype(np.int32)
 
+    @property
+    def _fractional(self) -> bool:
+        return any(e is not None and e != int(e) for e in (self.bottom, self.top))
+
     def _clip(self, numbers: pl.Series, where: str) -> pl.Series:
-        if numbers.dtype.is_integer() and any(e is not None and e != int(e) for e in (self.bottom, self.top)):
+        if numbers.dtype.is_integer() and self._fractional:
             raise UsageError("`bottom` and `top` of whole numbers must be whole", where=where)
         if numbers.dtype.is_integer():
             ends = [None if e is None else int(e) for e in (self.bottom, self.top)]
