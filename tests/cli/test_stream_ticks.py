@@ -20,10 +20,10 @@ from shoal.core.errors import InputError
 from shoal.core.hierarchy.range import Range
 from shoal.core.schema import Column, Schema
 from shoal.promises.k_anonymity import KAnonymity
-from shoal.release import stream as local
 from shoal.release.stream import LocalRunner, StreamJob
 from shoal.release.ticks import Tick, TickLog
 from shoal.streams import STREAM_METHODS
+from shoal.testing import HandClock, ListSink
 
 KEY = bytes(range(32))
 SCHEMA = Schema(
@@ -132,18 +132,16 @@ def test_ticks_cannot_be_forged(tmp_path: Path, change: str) -> None:
         TickLog(path, KEY, 5 if change == "of another state" else 4)
 
 
-def test_the_clock_goes_on_by_the_time_that_passed_since_the_last_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = [50.0]
-    monkeypatch.setattr(local, "monotonic", lambda: seconds[0])
-    told: list[pl.DataFrame] = []
-    runner = LocalRunner(job("batches"), KEY, told.append)
+def test_the_clock_goes_on_by_the_time_that_passed_since_the_last_event() -> None:
+    clock, sink = HandClock(50.0), ListSink()
+    runner = LocalRunner(job("batches"), KEY, sink, clock=clock)
     runner.feed(pl.DataFrame())  # nothing waits: nothing happens
     runner.feed(events(6))
     runner.feed(pl.DataFrame())
-    assert not told  # no time has passed
-    seconds[0] += 1
+    assert not sink.frames  # no time has passed
+    clock.move(1)
     runner.feed(pl.DataFrame())
-    assert sum(part.height for part in told) == 6
+    assert sink.frame.height == 6
     assert runner.method.figures()["wait_most"] == pytest.approx(1.0, abs=1e-4)
 
 

@@ -176,6 +176,7 @@ class LocalRunner:
         strict: bool = False,
         marks: Callable[[Sequence[int]], None] | None = None,
         ticks: TickLog | None = None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self.job = job
         self.first, state = _split(snapshot)
@@ -188,7 +189,8 @@ class LocalRunner:
         self._time = next(iter(job.schema.of("time")), None)
         self._log = ticks
         self._again = self._log.again if self._log is not None else []
-        self._moved = monotonic()
+        self._clock = clock  # seconds; how long no event came
+        self._moved = clock()
 
     def nothing(self, frame: pl.DataFrame) -> pl.DataFrame:
         """An empty release of this shape of events."""
@@ -219,7 +221,7 @@ class LocalRunner:
             frame = frame[before:]
             self._emit(self.method.tick(tick.now))
         self._take(frame)
-        self._moved = monotonic()
+        self._moved = self._clock()
 
     def tick(self, now: int) -> None:
         """Tell the method the time, though no event came. The tick is written down first, if anything is."""
@@ -234,11 +236,11 @@ class LocalRunner:
 
     def _quiet(self) -> None:
         """The clock goes on from where events left it: a jump of this machine's clock moves nothing."""
-        now, passed = self.method.now, monotonic() - self._moved
+        now, passed = self.method.now, self._clock() - self._moved
         if now is None or passed < QUIET or self._again:
             return
         self.tick(now + int(passed * 1_000_000))
-        self._moved = monotonic()
+        self._moved = self._clock()
 
     def _take(self, frame: pl.DataFrame) -> None:
         for part in frame.iter_slices(LARGEST):

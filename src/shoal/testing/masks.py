@@ -11,10 +11,12 @@ from typing import Any
 import polars as pl
 
 from shoal.core.errors import ShoalError
+from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Type
 from shoal.masks.base import Context, Mask, Running, dtype_of
 from shoal.masks.window_mask import RunningWindow
+from shoal.testing.law import law
 
 PYTHON: dict[Type | None, tuple[type, ...]] = {
     "int": (int,),
@@ -40,27 +42,45 @@ def fixed_ring(*names: str) -> KeyRing:
     return KeyRing({name: {1: bytes(range(32)), 2: bytes(range(1, 33))} for name in ("default", *names)})
 
 
+def check_mask(
+    spec: Mask, kind: Type = "str", values: Sequence[Any] | None = None, *, hierarchy: Hierarchy | None = None
+) -> None:
+    """Hold a mask to its laws on a column of type ``kind``, with fixed keys, a subject and a time beside it.
+
+    >>> from shoal.masks.blur import Blur
+    >>> check_mask(Blur(first=1))
+    """
+    beside: dict[str, Any] = {"subject": "pid", "time": "time", "types": {"pid": "int"}}
+    context = Context(type=kind, role="nurse", keys=fixed_ring(), hierarchy=hierarchy, **beside)
+    if spec.scope == "window":
+        chosen = [*(values if values is not None else SAMPLES[kind]), None]
+        window_mask_laws(spec, context, chosen, [at % 5 for at in range(len(chosen))])
+        window_mask_laws(spec, context, chosen[:1], [0])
+    else:
+        mask_laws(spec, context, values)
+
+
 def mask_laws(mask: Mask, context: Context, values: Sequence[Any] | None = None) -> None:
     """Hold a mask of single values, or of tuples, to its laws and its declared traits."""
     kind = context.type
     chosen = list(values if values is not None else SAMPLES[kind] if kind else SAMPLES["str"])
     running = mask.start(context)
     made = _each(running, chosen)
-    _law(running.type == mask.output(kind), mask, "its output type is the one it declared")
-    _law(bool(mask.attack) and bool(mask.describe()), mask, "it names the attack it falls to, and describes itself")
+    law(running.type == mask.output(kind), mask, "its output type is the one it declared")
+    law(bool(mask.attack) and bool(mask.describe()), mask, "it names the attack it falls to, and describes itself")
     for at, value in enumerate(made):
         fits = value is None or running.type is None or isinstance(value, PYTHON[running.type])
-        _law(fits, mask, f"value {at} has the declared type")
-    _law(_same(made, _each(running, chosen)), mask, "the same record gets the same answer again")
-    _law(_same(made, _each(mask.start(context), chosen)), mask, "a restart changes nothing")
+        law(fits, mask, f"value {at} has the declared type")
+    law(_same(made, _each(running, chosen)), mask, "the same record gets the same answer again")
+    law(_same(made, _each(mask.start(context), chosen)), mask, "a restart changes nothing")
     if mask.repeatable and mask.scope == "value":
         others = [running.one(v, *_by(running, at + 1)) for at, v in enumerate(chosen)]
         rotating = getattr(mask, "rotate", None) is not None
-        _law(rotating or _same(made, others), mask, "equal values of one column read alike")
+        law(rotating or _same(made, others), mask, "equal values of one column read alike")
     if mask.keyed:
         other = mask.start(replace(context, role=context.role + "'"))
         shared = sum(a == b for a, b in zip(made, _each(other, chosen), strict=True) if isinstance(a, str) and a != "*")
-        _law(shared < len(chosen), mask, "another role is answered otherwise")
+        law(shared < len(chosen), mask, "another role is answered otherwise")
     if mask.reversible:
         _reveals(mask, running, chosen, made)
     _columns(mask, running, chosen, made, kind)
@@ -75,20 +95,15 @@ def window_mask_laws(mask: Mask, context: Context, values: Sequence[Any], people
     who = pl.Series("who", people)
     before = series.clone()
     made = running.apply(series, who)
-    _law(series.equals(before), mask, "the input is untouched")
+    law(series.equals(before), mask, "the input is untouched")
     enough = who.filter(series.is_not_null()).n_unique() >= running.k
-    _law((made is not None) == enough, mask, "a window is published if and only if k people are in it")
+    law((made is not None) == enough, mask, "a window is published if and only if k people are in it")
     if made is not None:
-        _law(len(made) == len(series), mask, "every tuple keeps its place")
+        law(len(made) == len(series), mask, "every tuple keeps its place")
         again = mask.start(context)
         assert isinstance(again, RunningWindow)
-        _law(made.equals(again.apply(series, who), null_equal=True), mask, "a replay gives the same")  # type: ignore[arg-type]
-        _law(made.dtype == dtype_of(mask.output(context.type)), mask, "its output type is the one it declared")
-
-
-def _law(holds: bool, mask: Mask, law: str) -> None:
-    if not holds:
-        raise AssertionError(f"{mask.use}: {law}")
+        law(made.equals(again.apply(series, who), null_equal=True), mask, "a replay gives the same")  # type: ignore[arg-type]
+        law(made.dtype == dtype_of(mask.output(context.type)), mask, "its output type is the one it declared")
 
 
 def _by(running: Running, at: int) -> tuple[Any, ...]:
@@ -108,15 +123,15 @@ def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
 
 def _reveals(mask: Mask, running: Running, values: Sequence[Any], made: Sequence[Any]) -> None:
     back = [running.reveal(token) for token in made]
-    _law(back == list(values), mask, "whoever holds the key gets the value back")
+    law(back == list(values), mask, "whoever holds the key gets the value back")
     for wrong in ("", "t1.", "t9.aaaa", "nonsense", str(made[0])[:-1] + "!"):
         try:
             running.reveal(wrong)
         except ShoalError as error:
             quoted = wrong and wrong in str(error)
-            _law(not quoted, mask, "an error quotes no token")
+            law(not quoted, mask, "an error quotes no token")
         else:
-            _law(False, mask, "what is no token is an error, not garbage")
+            law(False, mask, "what is no token is an error, not garbage")
 
 
 def _columns(mask: Mask, running: Running, values: Sequence[Any], made: Sequence[Any], kind: Type | None) -> None:
@@ -128,13 +143,13 @@ def _columns(mask: Mask, running: Running, values: Sequence[Any], made: Sequence
     frame = pl.DataFrame([series, *by])
     out = frame.with_columns(running.expression(pl.col("v"), *(pl.col(b.name) for b in by)).alias("v"))["v"]
     running.settle()
-    _law(series.equals(before, null_equal=True), mask, "the input is untouched")
+    law(series.equals(before, null_equal=True), mask, "the input is untouched")
     if running.nulls:
-        _law(out[-1] == running.one(None, *(None for _ in by)), mask, "a null is hidden if asked")
+        law(out[-1] == running.one(None, *(None for _ in by)), mask, "a null is hidden if asked")
     else:
-        _law(out[-1] is None, mask, "a null stays null")
-    _law(out.dtype == dtype_of(running.type), mask, "the column has the declared type")
-    _law(_same(out.to_list()[:-1], made), mask, "columns and single values agree")
+        law(out[-1] is None, mask, "a null stays null")
+    law(out.dtype == dtype_of(running.type), mask, "the column has the declared type")
+    law(_same(out.to_list()[:-1], made), mask, "columns and single values agree")
 
 
 def _odd(mask: Mask, context: Context) -> None:
