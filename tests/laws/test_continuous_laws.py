@@ -33,7 +33,7 @@ ROW = st.fixed_dictionaries(
         "zip": st.sampled_from(["101", "102", "119", "201", "209"]),
         "job": st.sampled_from(["clerk", "judge", "cook", "sailor"]),
         "ill": st.sampled_from(["flu", "cold", "gout"]),
-        "who": st.integers(0, 30),
+        "who": st.none() | st.integers(0, 30),
     }
 )
 TYPES = {"age": pl.Int64, "zip": pl.String, "job": pl.String, "ill": pl.String, "who": pl.Int64}
@@ -92,6 +92,14 @@ def test_the_whole_keeps_its_promises_and_only_becomes_more_general(method, chun
                 for old, new in zip(before[name], out.data[name], strict=False):
                     assert spans(old, name) <= spans(new, name)
         before = out.data
+
+
+def test_a_missing_subject_is_no_new_person_in_every_increment():
+    growing = Continuous(Schema.build(quasi={"age": QUASI["age"]}, subject="who"), [KAnonymity(2)], publish="new")
+    ages = {"age": [20, 21]}
+    assert growing.push(pl.DataFrame(ages | {"who": [None, "a"]})).released == 2
+    assert growing.push(pl.DataFrame(ages | {"who": [None, "b"]})).held == 2, "b alone is new"
+    assert growing.push(pl.DataFrame(ages | {"who": [None, "c"]})).released == 4
 
 
 @settings(max_examples=40)

@@ -43,8 +43,8 @@ class Continuous:
     become more general. An observer of two versions sees which rows are new, and a new row may be alone among the old
     rows of its group: k holds of each version, not of their difference. ``publish="new"`` releases only new rows, each
     group with at least k people who were never published before: no row is published twice, and the union of all
-    increments keeps the promises, too. Neither mode protects a person whose sensitive value stays the same against
-    someone who knows two of their groups.
+    increments keeps the promises, too. All rows whose subject is missing are one person's. Neither mode protects a
+    person whose sensitive value stays the same against someone who knows two of their groups.
 
     Rows that cannot be released yet are held, never lost. Cost: as the method's, over all rows (whole) or the new.
 
@@ -130,12 +130,13 @@ class Continuous:
     def _newcomers(self, rows: pl.DataFrame, table: Table) -> tuple[list[Promise], Table]:
         """Promises and a table in which people who were published before do not count towards k.
 
-        All of them count as one person, and one more person is asked for.
+        All of them count as one person, and one more person is asked for. Rows without a subject are all one person's,
+        in every increment the same.
         """
         subject = self.schema.subject
         if subject is None or self.released is None or table.people is None:
             return self.promises, table
-        again = rows[subject].is_in(self.released[subject].implode()).to_numpy()[table.rows]
+        again = rows[subject].is_in(self.released[subject].implode(), nulls_equal=True).to_numpy()[table.rows]
         if not again.any():
             return self.promises, table
         k = least_people(self.promises)
