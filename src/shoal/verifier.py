@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.cells import ONLY_STARS
+from shoal.core.comparable import comparable
 from shoal.core.errors import UsageError
 from shoal.core.frames import require
 from shoal.core.groups import Finding, Groups
@@ -164,8 +165,7 @@ def intersection(
 def _codes(series: pl.Series) -> NDArray[np.int32]:
     if series.dtype == pl.Struct:  # all it shows, not its text alone
         return group(series.struct.unnest(), series.struct.fields)
-    if series.dtype.is_float():  # "not a number" is a missing value, and equals another one
-        series = series.fill_nan(None)
+    series = comparable(series)
     values = series.unique()
     codes = pl.Series(np.arange(len(values), dtype=np.int32))
     missing = int(values.is_null().arg_max() or 0) if values.null_count() else -1

@@ -48,7 +48,7 @@ def interval(
     >>> interval(70, 80, whole=True, top=True)
     '[70, ≥80]'
     """
-    low_text, high_text = (str(int(v)) if whole else repr(float(v)) for v in (low, high))
+    low_text, high_text = (str(int(v)) if whole else repr(float(v) + 0.0) for v in (low, high))
     low_text, high_text = "≤" * bottom + low_text, "≥" * top + high_text
     if low == high:
         return high_text if top else low_text

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.comparable import comparable
 from shoal.core.levels import Levels
 
 
@@ -71,9 +72,7 @@ class Groups:
         return np.bincount(frame["value"].to_numpy().astype(np.int64), minlength=len(values))
 
     def _coded(self, column: str) -> tuple[pl.DataFrame, pl.Series]:
-        series = self.sensitive[column]
-        if series.dtype.is_float():  # "not a number" is a missing value
-            series = series.fill_nan(None)
+        series = comparable(self.sensitive[column])
         values = series.unique().sort(nulls_last=True)
         codes = series.replace_strict(values, pl.int_range(len(values), eager=True), return_dtype=pl.Int64)
         codes = codes.fill_null(len(values) - 1)

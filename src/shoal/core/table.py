@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.comparable import comparable
 from shoal.core.errors import InputError, UsageError
 from shoal.core.frames import require
 from shoal.core.hierarchy import HIERARCHIES
@@ -156,8 +157,7 @@ def _compile(series: pl.Series, column: Column, where: str) -> tuple[Levels, Cod
         raise InputError(f"expected plain values, found {series.dtype}", where=where, hint="unnest the column first")
     if series.dtype in (pl.Binary, pl.Duration):
         raise InputError(f"expected text, numbers or dates, found {series.dtype}", where=where, hint="convert it first")
-    if series.dtype.is_float():
-        series = series.fill_nan(None)
+    series = comparable(series)
     distinct = series.unique().sort(nulls_last=True)
     levels, codes = hierarchy_for(series, column).compile(distinct, where=where)
     return levels, _positions(series, distinct, codes)
@@ -173,7 +173,7 @@ def _positions(series: pl.Series, distinct: pl.Series, codes: Codes) -> Codes:
 
 
 def _sensitive(series: pl.Series, column: Column, where: str) -> Sensitive:
-    codes, values = factorize(series.fill_nan(None) if series.dtype.is_float() else series)
+    codes, values = factorize(comparable(series))
     return Sensitive(codes, values, None if column.hierarchy is None else by_value(column.hierarchy, values, where))
 
 

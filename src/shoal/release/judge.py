@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from shoal.core.comparable import comparable
 from shoal.core.errors import PromiseError, UsageError
 from shoal.core.frames import require
 from shoal.core.groups import Finding
@@ -91,7 +92,7 @@ class Judge:
         for name in self.schema.sensitive:
             hierarchy = self.schema[name].hierarchy
             if hierarchy is not None and name in released.columns:
-                values = released[name].fill_nan(None) if released[name].dtype.is_float() else released[name]
+                values = comparable(released[name])
                 out[name] = by_value(hierarchy, values.unique().sort(nulls_last=True), f"column {name!r}")
         return out
 

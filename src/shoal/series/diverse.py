@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.comparable import comparable
 from shoal.core.errors import PromiseError, UsageError
 from shoal.core.table import Sensitive, Table, factorize
 from shoal.kernels.shared.promises import T_EQUAL, Rules
@@ -32,8 +33,7 @@ def rules_for(sensitive: pl.DataFrame, promises: Sequence[Promise], p: int) -> R
     """What every P-subgroup must keep, for kernels. A curve is a person, so records are people."""
     columns = {}
     for column in sensitive.get_columns():
-        plain = column.fill_nan(None) if column.dtype.is_float() else column
-        columns[column.name] = Sensitive(*factorize(plain))
+        columns[column.name] = Sensitive(*factorize(comparable(column)))
     nothing = np.zeros((sensitive.height, 0), np.int32)
     table = Table((), nothing, (), np.zeros(0), np.arange(sensitive.height), sensitive=columns)
     return compile_rules(table, [KAnonymity(p), *promises])

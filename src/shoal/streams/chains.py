@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.comparable import one_zero
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.hierarchy.path import Path
@@ -35,6 +36,11 @@ class Coder:
                 where=column,
                 hint="declare `min` and `max`",
             )
+        if isinstance(
+            hierarchy, Range
+        ):  # says at the start, not in the middle of a stream, that it has too many levels
+            for kind in (pl.Int64, pl.Float64):
+                hierarchy.compile(hierarchy.readable(pl.Series([], dtype=kind)), where=column)
         self.hierarchy = hierarchy
         self.column = column
         self.longest = longest
@@ -52,6 +58,7 @@ class Coder:
 
     def code(self, values: pl.Series) -> Coded:
         """Codes, chains and labels of a batch. O(rows), plus the hierarchy's cost per distinct value."""
+        values = one_zero(values)
         texts = values if values.dtype == pl.String else values.cast(pl.String)
         raw = bytes_of(texts)
         bad = (raw.lengths <= 0) | (raw.lengths > self.longest)

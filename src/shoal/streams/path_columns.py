@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.cells import SUPPRESSED
+from shoal.core.comparable import one_zero
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy.base import Hierarchy, Labeller
 from shoal.core.hierarchy.tree import Tree
@@ -58,6 +59,7 @@ class Paths:
 
     def code(self, values: pl.Series) -> tuple[NDArray[np.int32], Reasons]:
         """The row of each value in ``nodes``, ``costs`` and ``labels``; and what is wrong with it."""
+        values = one_zero(values)
         texts = values if values.dtype == pl.String else values.cast(pl.String)
         listed = texts.to_list()
         # a dictionary beats a join here: batches are small, and a join wakes all threads

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.comparable import comparable
 from shoal.core.errors import UsageError
 from shoal.core.levels import Levels
 from shoal.core.schema import Schema
@@ -80,9 +81,7 @@ class Values:
         """Codes and what is wrong with a value."""
         if self._ends is not None:
             return self._ordered(values)
-        if values.dtype.is_float():  # "not a number" is a missing value, as the verifier reads it
-            values = values.fill_nan(None)
-        prints = self._printer.column(values.cast(pl.String))
+        prints = self._printer.column(comparable(values).cast(pl.String))  # as the verifier reads them
         prints = np.where(prints == 0, NONE, prints)
         local, first = number(prints)
         codes = np.full(max(1, len(first)), -1, np.int32)

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.comparable import comparable
 from shoal.core.levels import Codes, Levels
 from shoal.core.release import Boxes, taken
 from shoal.core.schema import Schema
@@ -65,8 +66,7 @@ class Growing:
         return Growing(self.schema, cells, rest), withheld
 
     def _extend(self, name: str, series: pl.Series) -> Cells:
-        if series.dtype.is_float():
-            series = series.fill_nan(None)
+        series = comparable(series)
         old = self.cells.get(name)
         values = series if old is None else pl.concat([old.values, series.cast(old.values.dtype)])
         known = values.unique().sort(nulls_last=True)

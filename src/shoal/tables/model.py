@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.comparable import comparable
 from shoal.core.errors import UsageError
 from shoal.core.frames import require
 from shoal.core.groups import Groups
@@ -75,7 +76,7 @@ class Model:
         A value seen before lies at its code; a number between two, between theirs; an unseen value in the lowest
         known node its own labels name, and only cells of that level or above cover it.
         """
-        values = series.fill_nan(None) if series.dtype.is_float() else series
+        values = comparable(series)
         distinct = values.unique().sort(nulls_last=True)
         levels = self.table.levels[j]
         n = len(distinct)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shoal.core.cells import SUPPRESSED, interval
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy.base import Hierarchy
-from shoal.core.levels import Codes, Levels
+from shoal.core.levels import MOST_LEVELS, Codes, Levels
 
 Floats = NDArray[np.float64]
 LARGEST = np.finfo(np.float64).max / 2
@@ -83,7 +83,8 @@ class Range(Hierarchy, frozen=True, tag="range"):
             inside &= exact <= self.max
         if numbers.dtype.is_integer():
             inside &= exact.abs() <= EXACT
-            if self._fractional:  # whole numbers beside a coded end like 2.5 are halved like the end
+            # beside a coded end like 2.5, or where single steps need too many levels, they are halved as floats
+            if self._fractional or any(abs(e) > EXACT for e in self.ends or ()):
                 numbers = numbers.cast(pl.Float64)
         return numbers.set(~inside.fill_null(False), None)
 
@@ -101,7 +102,7 @@ class Range(Hierarchy, frozen=True, tag="range"):
                 hint="is it an identifier? Otherwise use `prefix` or `suppress`",
             )
         low, high = self._domain(array, where, whole)
-        depth = self._depth(low, high, whole)
+        depth = self._depth(low, high, whole, where)
         missing = bool(values.null_count())
         codes = _codes(array, low, high, depth, whole, missing)
         depth = codes.shape[1]
@@ -179,13 +180,21 @@ class Range(Hierarchy, frozen=True, tag="range"):
             )
         return low, high
 
-    def _depth(self, low: float, high: float, whole: bool) -> int:
-        if whole:
-            return max(1, math.ceil(math.log2(high - low + 1)) + 1)
+    def _depth(self, low: float, high: float, whole: bool, where: str) -> int:
         if high <= low:
             return 1
-        smallest = self.smallest or (high - low) / 1024
-        return max(2, math.ceil(math.log2((high - low) / smallest)) + 2)
+        if whole:
+            halves = math.log2(high - low + 1) - 1
+        else:
+            parts = 1024 if self.smallest is None else (high - low) / self.smallest
+            halves = math.log2(max(parts, 1.0))
+        if not halves <= MOST_LEVELS - 2:
+            raise UsageError(
+                f"halving this range needs more than {MOST_LEVELS} levels",
+                where=where,
+                hint="bring `min` and `max` nearer to each other, or make `smallest` larger",
+            )
+        return max(2, math.ceil(halves) + 2)
 
     def _label(self, low: float, high: float, value: float, level: int, whole: bool, most: float) -> str:
         at_bottom = self.bottom is not None and low <= self.bottom
