@@ -22,7 +22,7 @@ def main() -> int:
     asked.add_argument("certificate", type=Path)
     asked.add_argument("files", type=Path, nargs="*")
     asked.add_argument("--key", help="the publisher's public key, 64 hexadecimal digits")
-    given = asked.parse_args()
+    given = asked.parse_intermixed_args()  # files may follow --key
     try:
         outside = json.loads(given.certificate.read_text(encoding="utf-8"))
         text = outside["certificate"]

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from shoal.cli.options import ByPolicy, Columns, Growing, How, OfCurves, Promised, Reading, To, read_for, wishes
-from shoal.cli.terminal import File, answer, progress, say
+from shoal.cli.options import (
+    ByPolicy,
+    Columns,
+    Growing,
+    How,
+    OfCurves,
+    Promised,
+    Reading,
+    To,
+    only_with,
+    read_for,
+    wishes,
+)
+from shoal.cli.terminal import File, answer, names, progress, say
 from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from shoal.core.keys import KeyRing
     from shoal.core.release import Release
+    from shoal.release.base import Job
 
 
 def anonymize(
@@ -24,6 +39,7 @@ def anonymize(
     growing: Growing = Growing(),
     how: How = How(),
     reading: Reading = Reading(),
+    certificate: str | None = None,
 ) -> None:
     """Release a table: what is promised is verified before a byte is written.
 
@@ -34,22 +50,71 @@ def anonymize(
     ----------
     data
         CSV (also .gz), Parquet or NDJSON; `-` is standard input.
+    certificate
+        Also write a signed certificate: digests of input, policy, release and report, promises and findings. Needs
+        `-o FILE` and the key `certificate`.
     """
     from shoal.core.originals import keep_apart
     from shoal.release.job import job_of
 
-    keep_apart([to.output, to.report, growing.append], [data, by.policy])
+    keep_apart([to.output, to.report, growing.append, certificate], [data, by.policy])
     asked = wishes(to, by, columns, promised, curves, growing, how, title=title(data) if by.policy is None else None)
     if by.policy is None and not columns.quasi and not curves.series:
         asked.refuse("quasi", "no quasi columns", "name the columns an outsider may know, or give a --policy")
     job = job_of(asked)
     check_output(to)
+    keys = None if certificate is None else signing_keys(to)
     if not job.promises:
         raise UsageError("this view promises nothing", where=by.policy, hint="shoal view writes it")
     frame = read_for(job, data, reading)
     with progress("anonymizing") as tell:
         release = job.run(frame, progress=tell)
     deliver(release, to, reading.split)
+    if certificate is not None and keys is not None:
+        files = {"input": data, "policy": by.policy, "output": to.output, "report": to.report}
+        options = {
+            "view": by.view,
+            "waived": names(how.waive),
+            "keep_order": how.keep_order,
+            "append": bool(growing.append),
+        }
+        write_certificate(certificate, release, job, keys, files, options)
+
+
+def signing_keys(to: To) -> KeyRing:
+    """The keys, if a certificate can be made as asked: said before any work is done."""
+    from shoal.core.keys import KeyRing
+    from shoal.release.certificate import public_key
+
+    only_with(to.output not in (None, "-"), "`-o FILE`: a certificate names files", certificate=True)
+    only_with(not to.dry_run, "a release, which --dry-run does not write", certificate=True)
+    keys = KeyRing.load()
+    public_key(keys)
+    return keys
+
+
+def write_certificate(
+    file: str, release: Release, job: Job, keys: KeyRing, files: Mapping[str, str | None], options: Mapping[str, Any]
+) -> None:
+    """Sign what was read and written, as it is on the disk now."""
+    import msgspec
+
+    from shoal.connect.files import write_text
+    from shoal.release.certificate import certify
+
+    if release.data is None:
+        say("no certificate: nothing was released")
+        return
+    signed = certify(
+        {part: [Path(path)] for part, path in files.items() if path not in (None, "-")},
+        keys,
+        promises=[msgspec.to_builtins(promise, enc_hook=repr) for promise in job.promises],
+        findings=[str(finding) for finding in release.report.findings],
+        kept=release.report.verified,
+        options=options,
+    )
+    write_text(signed.decode(), file)
+    say(f"certificate: {file}")
 
 
 def title(data: str) -> str:

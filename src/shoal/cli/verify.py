@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from cyclopts import Parameter
 
@@ -48,6 +49,7 @@ def verify(
     promised: Promised = Promised(),
     stream: OfStream = OfStream(),
     previous: str | None = None,
+    certificate: str | None = None,
     separator: Separator = None,
     json: Json = False,
 ) -> int:
@@ -65,6 +67,9 @@ def verify(
         The released file, as others would read it.
     previous
         An earlier release of the same people: what do both reveal together? Needs --subject in both.
+    certificate
+        The certificate beside the release: its signature must be right, and the files named here (the release,
+        --policy, --original) must be those it certifies.
     separator
         The CSV separator, if it is not a comma.
     json
@@ -81,6 +86,7 @@ def verify(
         raise UsageError("has no effect: only z-anonymity is judged beside the original", where="--original")
     if previous is not None and columns.subject is None:
         raise UsageError("two releases are compared by their people", where="--previous", hint="give --subject")
+    certified = None if certificate is None else certified_by(certificate, [released, by.policy, stream.original])
     instants = list(judge.instants or ())
     frame = files.read_released(released, [*judge.quasi, *instants], separator=split)
     types = {n: c.type for n, c in judge.schema.columns.items() if c.type is not None}
@@ -91,9 +97,15 @@ def verify(
         earlier = files.read_released(previous, judge.quasi, separator=split)
         together = intersection(earlier, frame, names(columns.quasi), columns.subject)
     if json:
-        answer(as_json({"kept": verdict.kept, "verdict": verdict, "together_with_previous": together}))
+        answer(
+            as_json({"kept": verdict.kept, "verdict": verdict, "together_with_previous": together, **(certified or {})})
+        )
     else:
         answer(str(verdict))
+        if certified is not None:
+            answer(
+                "certificate: files unchanged: {files}, signed {made} by {signed_by}".format(**certified["certificate"])
+            )
         if together is not None:
             answer(
                 f"together with the previous release: {together['people']:,} people are in both, the smallest "
@@ -102,3 +114,28 @@ def verify(
     if not verdict.kept:
         say("the release breaks its promise")
     return 0 if verdict.kept else 1
+
+
+def certified_by(file: str, paths: Sequence[str | None]) -> dict[str, Any]:
+    """What a certificate says of these files; an error, if it is not right or certifies others."""
+    from pathlib import Path
+
+    from shoal.core.errors import InputError
+    from shoal.core.keys import KeyRing
+    from shoal.release.certificate import KEY, check, public_key
+    from shoal.release.certificate import File as Digest
+
+    named = [path for path in paths if path is not None]
+    if "-" in named:
+        raise UsageError("certifies files, and standard input is none", where="--certificate")
+    try:
+        data = Path(file).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", where=file) from None
+    found = check(data, files=[Path(path) for path in named])
+    if Digest.of("", Path(named[0])).sha256 not in [known.sha256 for known in found.files if known.part == "output"]:
+        raise InputError("this file is certified, but not as a release", where=named[0])
+    keys = KeyRing.load()
+    ours = KEY in keys.keys and public_key(keys) == found.public_key
+    signed_by = "the key at hand" if ours else f"{found.public_key} (compare it with the publisher's key)"
+    return {"certificate": {"files": len(named), "made": found.made, "signed_by": signed_by, "kept": found.kept}}

@@ -27,7 +27,7 @@ KEY = "certificate"  # the key's name in the ring
 
 
 class File(msgspec.Struct, frozen=True):
-    """A file by its digest; ``part`` is input, policy or output."""
+    """A file by its digest; ``part`` is input, policy, output or report."""
 
     part: str
     name: str
@@ -80,7 +80,7 @@ def certify(
     options: Mapping[str, Any] | None = None,
     key: str = KEY,
 ) -> bytes:
-    """A signed certificate, as the bytes of its file. ``files`` are paths by part: input, policy, output."""
+    """A signed certificate, as the bytes of its file. ``files`` are paths by part: input, policy, output, report."""
     from datetime import UTC, datetime
 
     from shoal import __version__
