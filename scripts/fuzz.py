@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,39 +41,67 @@ def main() -> int:
     asked.add_argument("--family", choices=sorted(FAMILIES), default=None)
     given = asked.parse_args()
     seed = int.from_bytes(os.urandom(4), "big") if given.seed is None else given.seed
-    end, rounds = time.monotonic() + given.seconds, 0
+    end = time.monotonic() + given.seconds
+    ended: list[tuple[str, int]] = []
     names = [given.family] if given.family else list(FAMILIES)
     print(f"fuzzing {', '.join(names)} for {given.seconds:,.0f} s from seed {seed}", flush=True)
     while time.monotonic() < end:
-        name = names[rounds % len(names)]
-        if not _round(name, seed + rounds, end):
+        name = names[len(ended) % len(names)]
+        examples = _run(name, seed + len(ended), end)
+        if examples is None:
+            break
+        if examples < 0:
             return 1
-        rounds += 1
-    print(f"{rounds:,} rounds, nothing found")
+        ended.append((name, examples))
+    print(summary(names, ended))
     return 0
 
 
-def _round(name: str, seed: int, end: float) -> bool:
-    """One family with one seed; what is not done when the time is up is no failure."""
+def summary(names: Sequence[str], ended: Sequence[tuple[str, int]]) -> str:
+    """What was tried to its end: families, examples, whole rounds of all families.
+
+    >>> summary(["z", "files"], [("z", 200)])
+    '1 of 2 families ended (z), 200 examples, no whole round; not tried to the end: files; nothing found'
+    >>> summary(["z"], [])
+    '0 of 1 families ended, 0 examples, no whole round; not tried to the end: z; nothing can be said'
+    """
+    done = [name for name in names if name in {family for family, _ in ended}]
+    told = f" ({', '.join(done)})" if done else ""
+    rounds = len(ended) // len(names)
+    text = f"{len(done)} of {len(names)} families ended{told}, "
+    text += f"{sum(examples for _, examples in ended):,} examples, "
+    text += f"whole rounds: {rounds:,}" if rounds else "no whole round"
+    missed = [name for name in names if name not in done]
+    text += f"; not tried to the end: {', '.join(missed)}" if missed else ""
+    return f"{text}; {'nothing found' if ended else 'nothing can be said'}"
+
+
+def _run(name: str, seed: int, end: float) -> int | None:
+    """One family with one seed: how many examples passed, -1 for a failure, nothing if the time was up."""
     files = [f"{LAWS}/{file}" for file in FAMILIES[name] if (ROOT / LAWS / file).exists()]
     words = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}", *files]
     began = time.monotonic()
     run = subprocess.Popen(
-        words, cwd=ROOT, env={**os.environ, "SHOAL_FUZZ": "1"}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        [*words, "--hypothesis-show-statistics"],
+        cwd=ROOT,
+        env={**os.environ, "SHOAL_FUZZ": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     try:
-        said, _ = run.communicate(timeout=max(1.0, end - began))
+        said = run.communicate(timeout=max(1.0, end - began))[0].decode(errors="replace")
     except subprocess.TimeoutExpired:
         run.kill()
         run.communicate()
-        print(f"{name}, seed {seed}: time is up", flush=True)
-        return True
+        print(f"{name}, seed {seed}: time was up before its end", flush=True)
+        return None
     if run.returncode:
-        print(said.decode(errors="replace"))
+        print(said)
         print(f"{name} failed. To repeat it: SHOAL_FUZZ=1 {' '.join(words[1:])}", flush=True)
-        return False
-    print(f"{name}, seed {seed}: {time.monotonic() - began:,.0f} s", flush=True)
-    return True
+        return -1
+    examples = sum(int(count) for count in re.findall(r"(\d+) passing examples", said))
+    print(f"{name}, seed {seed}: {examples:,} examples, {time.monotonic() - began:,.0f} s", flush=True)
+    return examples
 
 
 if __name__ == "__main__":

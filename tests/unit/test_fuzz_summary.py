@@ -1,0 +1,27 @@
+"""A fuzz run says what it tried, and claims nothing about what it did not."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from scripts import fuzz
+
+
+def test_a_run_whose_time_was_up_claims_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    monkeypatch.setattr(sys, "argv", ["fuzz.py", "--seconds", "0.1", "--seed", "1", "--family", "files"])
+    assert fuzz.main() == 0
+    said = capsys.readouterr().out
+    assert "nothing found" not in said
+    assert "0 of 1 families ended, 0 examples, no whole round; not tried to the end: files" in said
+
+
+def test_families_examples_and_whole_rounds_are_counted() -> None:
+    names = ["z", "files"]
+    assert fuzz.summary(names, [("z", 200)]) == (
+        "1 of 2 families ended (z), 200 examples, no whole round; not tried to the end: files; nothing found"
+    )
+    assert fuzz.summary(names, [("z", 1000), ("files", 500), ("z", 1)]) == (
+        "2 of 2 families ended (z, files), 1,501 examples, whole rounds: 1; nothing found"
+    )
