@@ -76,6 +76,11 @@ def summary(names: Sequence[str], ended: Sequence[tuple[str, int]]) -> str:
     return f"{text}; {'nothing found' if ended else 'nothing can be said'}"
 
 
+def passed(said: str) -> int:
+    """The examples that passed, from the statistics of Hypothesis."""
+    return sum(int(count) for count in re.findall(r"^ +- (\d+) passing", said, re.MULTILINE))
+
+
 def _run(name: str, seed: int, end: float) -> int | None:
     """One family with one seed: how many examples passed, -1 for a failure, nothing if the time was up."""
     files = [f"{LAWS}/{file}" for file in FAMILIES[name] if (ROOT / LAWS / file).exists()]
@@ -99,7 +104,7 @@ def _run(name: str, seed: int, end: float) -> int | None:
         print(said)
         print(f"{name} failed. To repeat it: SHOAL_FUZZ=1 {' '.join(words[1:])}", flush=True)
         return -1
-    examples = sum(int(count) for count in re.findall(r"(\d+) passing examples", said))
+    examples = passed(said)
     print(f"{name}, seed {seed}: {examples:,} examples, {time.monotonic() - began:,.0f} s", flush=True)
     return examples
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -25,3 +27,11 @@ def test_families_examples_and_whole_rounds_are_counted() -> None:
     assert fuzz.summary(names, [("z", 1000), ("files", 500), ("z", 1)]) == (
         "2 of 2 families ended (z, files), 1,501 examples, whole rounds: 1; nothing found"
     )
+
+
+def test_examples_are_read_off_what_hypothesis_prints(tmp_path: Path) -> None:
+    law = "from hypothesis import given, settings, strategies as st\n@settings(max_examples=30, deadline=None)\n"
+    (tmp_path / "test_law.py").write_text(law + "@given(st.integers())\ndef test_law(x): assert x == x\n")
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-show-statistics"]
+    run = subprocess.run([*words, "test_law.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert fuzz.passed(run.stdout) == 30
