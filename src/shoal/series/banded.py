@@ -18,24 +18,23 @@ BAND = 4  # times k, unless told: less value loss and less pattern loss than Nai
 class Banded(Kapra, frozen=True, tag="banded"):
     """Every curve shares its pattern with P, and its envelope with k; both losses stay small.
 
-        Protects against the same as KAPRA, and not against the same.
+    Protects against the same as KAPRA, and not against the same.
 
-        How it works: curves are ordered by their total and cut into bands of ``band`` records; KAPRA runs inside each.
-        A wide band finds finer patterns, a narrow one narrower envelopes: ``band`` = all records is KAPRA, ``band``
-        near k is k-anonymity by height. Whoever finds no company in a band waits for the next one, so that fewer than P
-        are suppressed in all. At the end records change places across bands. Without ``band`` it is 4 x k.
+    How it works: curves are ordered by their total and cut into bands of ``band`` records; KAPRA runs inside each.
+    A wide band finds finer patterns, a narrow one narrower envelopes: ``band`` = all records is KAPRA, ``band``
+    near k is k-anonymity by height. Whoever finds no company in a band waits for the next one, so that fewer than P
+    are suppressed in all. At the end records change places across bands. Without ``band`` it is 4 x k.
 
-        Cost: O(records x (levels + band / P x instants)): linear in the records.
+    Cost: O(records x (levels + band / P x instants)): linear in the records.
 
-        >>> import numpy as np
-    from numpy.typing import NDArray
-        >>> from shoal.series.sax import Sax
-        >>> curves = np.add.outer(np.arange(16.0), [0, 1, 2, 3]); curves[::2] = curves[::2, ::-1]
-        >>> grouping = Banded(band=8).group(curves, Sax().encode(curves), k=4, p=2)
-        >>> np.bincount(grouping.group).tolist(), grouping.suppressed
-        ([4, 4, 4, 4], 0)
+    >>> import numpy as np
+    >>> from shoal.series.sax import Sax
+    >>> curves = np.add.outer(np.arange(16.0), [0, 1, 2, 3]); curves[::2] = curves[::2, ::-1]
+    >>> grouping = Banded(band=8).group(curves, Sax().encode(curves), k=4, p=2)
+    >>> np.bincount(grouping.group).tolist(), grouping.suppressed
+    ([4, 4, 4, 4], 0)
 
-        Reference: own; measured in docs/methods/series.md.
+    Reference: own; measured in docs/methods/series.md.
     """
 
     band: int | None = None
