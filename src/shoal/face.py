@@ -76,7 +76,7 @@ def anonymize(data: Any, **asked: Unpack[Asked]) -> Release:
     >>> patients = pl.DataFrame({"age": [21, 25, 58, 53], "zip": ["10115", "10117", "20095", "20097"],
     ...                          "diag": ["flu", "cold", "flu", "asthma"]})
     >>> release = shoal.anonymize(patients, quasi={"age": "range", "zip": {"use": "prefix", "length": 5}},
-    ...                           sensitive=["diag"], k=2, l=2)
+    ...                           sensitive=["diag"], k=2)
     >>> sorted(release.data.rows())[:2]
     [('[21, 25]', '1011*', 'cold'), ('[21, 25]', '1011*', 'flu')]
     """
