@@ -29,7 +29,7 @@ system: env
 	sh scripts/system.sh
 
 test: env system
-	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --cov --cov-report=term:skip-covered --cov-fail-under=90 $(TESTS)
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --durations=10 --cov --cov-report=term:skip-covered --cov-fail-under=90 $(TESTS)
 
 lint: env
 	$(BIN)/ruff check .
