@@ -319,7 +319,7 @@ def end_to_end(n: int) -> None:
                 "value": Column("quasi", hierarchy=PathHierarchy("*")),
             }
         )
-        job = StreamJob(schema, [ZAnonymity(20, "1h")], ZAnon())
+        job = StreamJob(schema=schema, promises=(ZAnonymity(20, "1h"),), method=ZAnon())
 
         def run() -> None:
             sink = Sink(str(target))

@@ -210,7 +210,8 @@ def _judged(wishes: Wishes) -> Schema:
 def _judge_of_stream(wishes: Wishes) -> Judge:
     subject, z, window = wishes.take("subject"), wishes.take("z"), wishes.take("window")
     if window is None or subject is None:
-        wishes.refuse("z", "z-anonymity needs a window and a subject", "give both")
+        both = f"give {wishes.spelled('window')} and {wishes.spelled('subject')}"
+        wishes.refuse("z", "z-anonymity needs a window and a subject", both)
     time, unit = wishes.take("time", "time"), wishes.take("unit", "s")
     given = schema_of(Wishes({"quasi": wishes.take("quasi", ())}))
     columns = {**given.columns, subject: Column("subject"), time: Column("time", unit=unit)}
