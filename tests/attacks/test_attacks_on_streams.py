@@ -196,9 +196,10 @@ def test_two_ways_to_be_missing_are_one_value(name: str) -> None:
     """Fails: to pass off "not a number" and "missing" as two diagnoses. Both are written as null."""
     columns = {**SCHEMA.columns, "diag": Column("sensitive", type="float")}
     told = {}
-    for second in (None, 7.0):
+    for second in (None, 7.0):  # a missing value is no diagnosis: the other one of two must be one
         ages = [50] * 200
-        frame = pl.DataFrame({"who": range(200), "age": ages, "pay": ages, "diag": [float("nan"), second] * 100})
+        first = float("nan") if second is None else 3.0
+        frame = pl.DataFrame({"who": range(200), "age": ages, "pay": ages, "diag": [first, second] * 100})
         stream = method(name).start(Schema(columns), [KAnonymity(2), LDiversity(2, "diag")], key=KEY)
         told[second] = push(stream, frame.cast({"who": pl.String, "diag": pl.Float64}), 0, 60)
     assert not told[None]

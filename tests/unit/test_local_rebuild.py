@@ -7,6 +7,7 @@ the same ties, and draw the same numbers to break them.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 
 import numpy as np
 import polars as pl
@@ -82,7 +83,7 @@ def slowly(table: Table, k: int, l: int, draws: Draws) -> tuple[list[list[int]],
                 helps = {
                     "rows": True,
                     "people": person is None or person[rest[z]] not in {person[r] for r in group},
-                    "values": ill[rest[z]] not in {ill[r] for r in group},
+                    "values": wants(group, person, ill, ill[rest[z]]),
                 }[lack]
                 if helps and (best is None or cost(table, [*group, rest[z]]) < cost(table, [*group, rest[best]])):
                     best = z
@@ -118,7 +119,28 @@ def lacking(group, person, ill, k: int, l: int) -> str:
         return "rows"
     if person is not None and len({person[r] for r in group}) < k:
         return "people"
-    return "values" if len({ill[r] for r in group}) < l else ""
+    return "values" if diversity(group, person, ill) < l else ""
+
+
+def holders(group, person, ill) -> dict[int, int]:
+    """How many people of a group hold each value."""
+    pairs = {(ill[r], r if person is None else person[r]) for r in group}
+    return Counter(value for value, _ in pairs)
+
+
+def diversity(group, person, ill) -> int:
+    """Different values, the commonest taken by their holders first, until nobody is left."""
+    left, found = len(group) if person is None else len({person[r] for r in group}), 0
+    for count in sorted(holders(group, person, ill).values(), reverse=True):
+        found += left > 0
+        left -= count
+    return found
+
+
+def wants(group, person, ill, value) -> bool:
+    """Whether one more row of a value may help: a new one, or of people, one that fewer hold than the commonest."""
+    held = holders(group, person, ill)
+    return value not in held if person is None else held.get(value, 0) < max(held.values())
 
 
 @given(TABLES, st.integers(2, 4), st.integers(1, 3), st.booleans(), st.integers(0, 1 << 40))

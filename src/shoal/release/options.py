@@ -122,10 +122,20 @@ def _curves_of_options(wishes: Wishes) -> CurvesJob:
     nothing_to_waive(wishes, common._asdict(), OF_CURVES)
     reading = {**series_words(wishes, None, others=others), "sensitive": sensitive}
     reading |= {name: wishes.take(name) for name in READING if wishes.has(name)}
+    if wishes.has("quasi"):
+        reading["instants"] = _instants(wishes)
     if wishes.has("weights"):
         reading["weights"] = wishes.take("weights")
     more = {**common._asdict(), "promises": promises, "schema": Schema({})}
     return CurvesJob(reading=reading, cells=wishes.one_of("cells", "text", "struct"), **reported(wishes, more))
+
+
+def _instants(wishes: Wishes) -> list[str]:
+    """The columns of curves that an outsider may know are their instants."""
+    quasi = wishes.take("quasi")
+    if isinstance(quasi, Mapping) and any(h is not None for h in quasi.values()):
+        wishes.refuse("hierarchy", "has no effect on curves: they are released under envelopes", "leave it out")
+    return [quasi] if isinstance(quasi, str) else list(quasi)
 
 
 def _stream_of_options(wishes: Wishes) -> StreamJob:
