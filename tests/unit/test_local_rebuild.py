@@ -99,8 +99,13 @@ def slowly(table: Table, k: int, l: int, draws: Draws) -> tuple[list[list[int]],
         groups.append(group)
     total = sum(len(g) * cost(table, g) for g in groups)
     for row in rest:
-        prices = [len(g) * (cost(table, [*g, row]) - cost(table, g)) + cost(table, [*g, row]) for g in groups]
-        if not groups:
+        prices = [
+            np.inf  # of people with several values, one more row may make one value common to all
+            if lacking([*g, row], person, ill, k, l)
+            else len(g) * (cost(table, [*g, row]) - cost(table, g)) + cost(table, [*g, row])
+            for g in groups
+        ]
+        if min(prices, default=np.inf) == np.inf:
             return [], np.inf
         at = prices.index(min(prices))
         total += prices[at]
