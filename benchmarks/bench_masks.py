@@ -216,7 +216,7 @@ def microaggregation() -> None:
 
 
 def linking() -> None:
-    """What nurse and administration link of real patients by what both are shown (seed 003 says: hardly anything)."""
+    """What nurse and administration link of real patients by what both see (Allgöwer 2023: hardly anything)."""
     file = SHARED / "data" / "diabetes_130us" / "diabetic_data.csv.gz"
     if not file.is_file():
         print("linking: the shared data is not beside the repository\n")

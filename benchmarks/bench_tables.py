@@ -140,7 +140,7 @@ def memory(rows: int = 10_000_000) -> None:
 
 
 def sizes() -> None:
-    """The method by rows, columns and k (seed 004, section 4.3)."""
+    """The method by rows, columns and k (Garai 2019, section 4.3)."""
     from benchmarks.memory_of_release import COLUMNS, TEXTS, people
 
     names = [*COLUMNS, *TEXTS]

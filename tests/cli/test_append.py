@@ -1,4 +1,4 @@
-"""Continuous mode from the command line: Listing 3.11 of seed 004, chunk by chunk, through a state file."""
+"""Continuous mode from the command line: Listing 3.11 of Garai 2019, chunk by chunk, through a state file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seed 003, section CASTLE: VInfoLoss, and Tables 6 to 9 (k, l and t of each; the seed names no t for Table 9)."""
+"""Allgöwer 2023, section CASTLE: VInfoLoss, and Tables 6 to 9 (k, l and t of each; the seed names no t for Table 9)."""
 
 from __future__ import annotations
 

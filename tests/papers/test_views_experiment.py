@@ -1,4 +1,4 @@
-"""Seed 003, chapter 5: the experiment of role views runs, and its tables say what must be true."""
+"""Allgöwer 2023, chapter 5: the experiment of role views runs, and its tables say what must be true."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experiments run, write what they say, and keep the published invariants (seed 000, chapters 3 to 7)."""
+"""The experiments run, write what they say, and keep the published invariants (Bacconi 2021, chapters 3 to 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seed 002, Figure 1, and the shape of seed 000's Tables 4.1 to 4.3."""
+"""Jha et al. 2020, Figure 1, and the shape of Bacconi 2021's Tables 4.1 to 4.3."""
 
 from __future__ import annotations
 

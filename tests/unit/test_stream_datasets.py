@@ -1,4 +1,4 @@
-"""Generated streams have the published shape (seed 000, Tables 3.4 and 3.5; seed 002, section VI)."""
+"""Generated streams have the published shape (Bacconi 2021, Tables 3.4 and 3.5; Jha et al. 2020, section VI)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hospital of seed 003: its Table 2, and any number of invented patients of the same schema."""
+"""The hospital of Allgöwer 2023: its Table 2, and any number of invented patients of the same schema."""
 
 from __future__ import annotations
 

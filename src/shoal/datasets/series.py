@@ -1,4 +1,4 @@
-"""Curves with the published shape of the data sets of seed 001; no record of theirs is in them."""
+"""Curves with the published shape of the data sets of Minutoli et al. 2021; no record of theirs is in them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Seeded event streams with the published shape of the papers' data: shop, domains, positions, web visits.
 
-Sizes and level counts are those of seed 000, Tables 3.4 and 3.5 and of seed 002, section VI; ``scale`` makes them
+Sizes and level counts: Bacconi 2021, Tables 3.4 and 3.5, and Jha et al. 2020, section VI; ``scale`` makes them
 smaller or larger. People and values follow power laws, traffic follows day and night. Columns: ``time`` (seconds),
 ``subject``, ``value`` (a path, most general step first).
 """
@@ -40,7 +40,7 @@ NIGHT = 0.78  # how far traffic falls at midnight, and rises at noon
 
 
 def stream(name: str, scale: float = 1.0, seed: int = 0, hours: tuple[float, float] | None = None) -> pl.DataFrame:
-    """One of the three use cases of seed 000, in time order; of its time all, or some hours from the first midnight.
+    """One of the three use cases of Bacconi 2021, in time order; all of it, or some hours from the first midnight.
 
     ``scale`` thins people and values together. A piece of ``hours`` at full scale has all people and values instead,
     at the density of the whole.
@@ -110,7 +110,7 @@ def _paths(rng: np.random.Generator, leaves: int, counts: list[int], name: str) 
 
 
 class Visits(NamedTuple):
-    """Web visits of seed 002: people, and p_a^X, the probability per hour that a person visits each site."""
+    """Web visits of Jha et al. 2020: people, and p_a^X, the probability per hour that a person visits each site."""
 
     users: int
     exposed: NDArray[np.float64]

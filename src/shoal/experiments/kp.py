@@ -1,4 +1,4 @@
-"""(k,P)-anonymity, again: the figures of seed 001 with correct measures, as CSV and pictures."""
+"""(k,P)-anonymity, again: the figures of Minutoli et al. 2021 with correct measures, as CSV and pictures."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _page(table: pl.DataFrame, diversity: pl.DataFrame, charts: list[Chart]) -> 
             Section("What l costs", [Grid(diversity.columns, changed)], about="Altered only with perturbation."),
             Section("All figures", [Grid(shown, rows)]),
         ],
-        about=f"The figures of seed 001 again, with correct measures. {sources}.",
+        about=f"The figures of Minutoli et al. 2021 again, with correct measures. {sources}.",
     )  # fmt: skip
 
 

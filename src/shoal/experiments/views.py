@@ -1,4 +1,4 @@
-"""Role views, measured (seed 003, chapter 5): throughput, waiting and loss by scope, window size, k and delay.
+"""Role views, measured (Allgöwer 2023, chapter 5): throughput, waiting and loss by scope, window size, k and delay.
 
 Scopes are those of the seed: a value, a tuple, a window of tuples, a table. Everything is measured on one age and one
 glucose column of invented patients, without a broker: what the broker adds is in ``benchmarks/bench_kafka.py``.

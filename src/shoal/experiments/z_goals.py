@@ -1,4 +1,4 @@
-"""Figures 5.9 to 5.12 of seed 000: what a goal costs, in z (median, least, most) and in residual information."""
+"""Figures 5.9 to 5.12 of Bacconi 2021: what a goal costs, in z (median, least, most) and in residual information."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures 2 to 8 of seed 002 (Jha et al. 2020): by the paper's formula and by the exact model, as CSV and pictures."""
+"""Figures 2 to 8 of Jha et al. 2020: by the paper's formula and by the exact model, as CSV and pictures."""
 
 from __future__ import annotations
 

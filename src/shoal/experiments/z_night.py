@@ -1,4 +1,4 @@
-"""Seed 000, 7.1: the dip of p_k at the morning rise, and what a longer window at night or a profile do about it."""
+"""Bacconi 2021, 7.1: the dip of p_k at the morning rise, and what a longer window at night or a profile do about it."""
 
 from __future__ import annotations
 

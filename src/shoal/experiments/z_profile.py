@@ -1,4 +1,4 @@
-"""Tables 3.4 and 3.5 and Figures 3.1 to 3.5 of seed 000: what the streams look like, generated and real."""
+"""Tables 3.4 and 3.5 and Figures 3.1 to 3.5 of Bacconi 2021: what the streams look like, generated and real."""
 
 from __future__ import annotations
 

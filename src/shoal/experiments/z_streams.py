@@ -1,4 +1,4 @@
-"""Tables 4.1 to 4.3 and 6.1 to 6.5, Figures 4.1 and 4.2 of seed 000, on generated and on real streams."""
+"""Tables 4.1 to 4.3 and 6.1 to 6.5, Figures 4.1 and 4.2 of Bacconi 2021, on generated and on real streams."""
 
 from __future__ import annotations
 

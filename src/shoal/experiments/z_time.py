@@ -1,4 +1,4 @@
-"""Figures 4.4 and 5.1 to 5.8 of seed 000: what is released over days and nights, with a fixed z and with each tuner."""
+"""Figures 4.4 and 5.1 to 5.8 of Bacconi 2021: what is released over days and nights, by a fixed z and each tuner."""
 
 from __future__ import annotations
 

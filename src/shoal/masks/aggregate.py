@@ -1,4 +1,4 @@
-"""One number for all tuples of a window (seed 003, Figure 12)."""
+"""One number for all tuples of a window (Allgöwer 2023, Figure 12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Characters become Xs, some may stay (seed 003, Figure 3)."""
+"""Characters become Xs, some may stay (Allgöwer 2023, Figure 3)."""
 
 from __future__ import annotations
 

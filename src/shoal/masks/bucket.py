@@ -1,4 +1,4 @@
-"""A number becomes the range it lies in (seed 003, Figure 7)."""
+"""A number becomes the range it lies in (Allgöwer 2023, Figure 7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Substitution that depends on the tuple (seed 003, section 3.2.2, Figures 9 to 11)."""
+"""Substitution that depends on the tuple (Allgöwer 2023, section 3.2.2, Figures 9 to 11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value becomes its ancestor: Berlin becomes Germany (seed 003, Figure 6)."""
+"""A value becomes its ancestor: Berlin becomes Germany (Allgöwer 2023, Figure 6)."""
 
 from __future__ import annotations
 

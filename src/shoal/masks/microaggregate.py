@@ -1,4 +1,4 @@
-"""The mean of k neighbours instead of the value (seed 003, Algorithm 1; Hansen and Mukherjee 2003)."""
+"""The mean of k neighbours instead of the value (Allgöwer 2023, Algorithm 1; Hansen and Mukherjee 2003)."""
 
 from __future__ import annotations
 

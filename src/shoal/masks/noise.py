@@ -1,4 +1,4 @@
-"""A little more or less: random, but the same whenever the same record comes again (seed 003, Figure 8)."""
+"""A little more or less: random, but the same whenever the same record comes again (Allgöwer 2023, Figure 8)."""
 
 from __future__ import annotations
 

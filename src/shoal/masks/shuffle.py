@@ -1,4 +1,4 @@
-"""Values change places within a window (seed 003, Figure 13)."""
+"""Values change places within a window (Allgöwer 2023, Figure 13)."""
 
 from __future__ import annotations
 

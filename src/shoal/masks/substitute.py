@@ -1,4 +1,4 @@
-"""Another value in its place: always the same, by a dictionary, or a realistic surrogate (seed 003, Figure 4)."""
+"""Another value in its place: always the same, by a dictionary, or a realistic surrogate (Allgöwer 2023, Figure 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing is left of the value (seed 003, Figure 2)."""
+"""Nothing is left of the value (Allgöwer 2023, Figure 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A token that only the key, or the vault, turns back (seed 003, Figure 5)."""
+"""A token that only the key, or the vault, turns back (Allgöwer 2023, Figure 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows: how a stream becomes finite pieces, by count or by event time (seed 003, section 3.2.3).
+"""Windows: how a stream becomes finite pieces, by count or by event time (Allgöwer 2023, section 3.2.3).
 
 Events first wait until no earlier one can come any more (the bound on lateness), then pass in the order of time. So
 a late event extends a session, joins two or moves their cuts exactly as if all events had been sorted beforehand.

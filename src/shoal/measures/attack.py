@@ -1,4 +1,4 @@
-"""The first attack: join a release with a register on the columns both have (seed 004, section 1.4.1)."""
+"""The first attack: join a release with a register on the columns both have (Garai 2019, section 1.4.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of the information: people grouped by all that is released of them (seed 000, 4.3, 5.3, 5.4)."""
+"""What is left of the information: people grouped by all that is released of them (Bacconi 2021, 4.3, 5.3, 5.4)."""
 
 from __future__ import annotations
 
@@ -69,5 +69,5 @@ def sorted_by_person(
 
 
 def residual(after: float, before: float) -> float:
-    """Residual information: entropy of the release over entropy of the original (seed 000, Definition 5.4.1)."""
+    """Residual information: entropy of the release over entropy of the original (Bacconi 2021, Definition 5.4.1)."""
     return after / before if before > 0 else 1.0

@@ -17,7 +17,7 @@ class Loss(msgspec.Struct, frozen=True):
     ``gcp`` is the mean normalized certainty penalty of all quasi cells (a suppressed row counts 1 in each),
     ``columns`` the same per column. ``discernibility`` sums the squares of the group sizes and charges a suppressed
     row with the whole table; ``average_group`` is relative to k. ``generalization_cost`` sums level / highest level
-    over all cells (seed 004, section 1.4.3). ``entropy`` is the non-uniform entropy as a share of losing everything.
+    over all cells (Garai 2019, section 1.4.3). ``entropy`` is the non-uniform entropy as a share of losing everything.
     """
 
     gcp: float

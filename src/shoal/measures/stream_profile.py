@@ -1,4 +1,4 @@
-"""The profile of a stream: who shows how much, which values are common at each level, when (seed 000, chapter 3)."""
+"""The profile of a stream: who shows how much, which values are common by level, when (Bacconi 2021, chapter 3)."""
 
 from __future__ import annotations
 

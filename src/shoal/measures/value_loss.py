@@ -1,4 +1,4 @@
-"""VInfoLoss, the information loss of CASTLE (Cao et al. 2011; seed 003, section CASTLE)."""
+"""VInfoLoss, the information loss of CASTLE (Cao et al. 2011; Allgöwer 2023, section CASTLE)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""l-diversity: every group has well-represented sensitive values (Machanavajjhala et al. 2007; frequency: seed 001).
+"""l-diversity: well-represented sensitive values (Machanavajjhala et al. 2007; frequency: Minutoli et al. 2021).
 
 Where people are counted, someone may hold several values, and the papers' definitions do not say what that means. Four
 people with {HIV, cold}, {HIV}, {HIV, flu} and {HIV} show three values, yet everyone has HIV. Here an attacker may count

@@ -23,7 +23,7 @@ class ZAnonymity(Promise, frozen=True, tag="z-anonymity"):
     """A value is released at time t only if at least ``z`` people, this one included, showed it in [t - ``window``, t].
 
     ``windows`` lengthens or shortens the window in parts of the week (``zone``: how far east of UTC they are meant),
-    for example longer at night, when few people come by (seed 000, section 7.1).
+    for example longer at night, when few people come by (Bacconi 2021, section 7.1).
 
     Protects against being found by a rare value. Does not protect against a rare combination of common values (what
     z buys in terms of k is computed by ``shoal plan``), against people who collude or invent others, nor against

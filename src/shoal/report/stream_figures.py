@@ -20,7 +20,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def volume(found: pl.DataFrame, name: str = "stream") -> Lines:
-    """Events by what became of them, on top of each other (seed 000, Figure 4.4)."""
+    """Events by what became of them, on top of each other (Bacconi 2021, Figure 4.4)."""
     x = found["time"].to_list()
     names = [c for c in found.columns if c.startswith("level_")]
     bands, below = [], np.zeros(len(x))
@@ -65,7 +65,7 @@ def thresholds(found: pl.DataFrame, name: str = "stream") -> Lines:
 
 
 def information(found: pl.DataFrame, name: str = "stream") -> Lines:
-    """Entropy of what people showed and of what was released of them (seed 000, Figure 5.8)."""
+    """Entropy of what people showed and of what was released of them (Bacconi 2021, Figure 5.8)."""
     x = found["time"].to_list()
     return Lines(
         name=f"entropy-{name}",

@@ -1,4 +1,4 @@
-"""The profile of a stream for people: from a frame, as text, as tables, as pictures (seed 000, Figures 3.1 to 3.5)."""
+"""The profile of a stream for people: as text, as tables, as pictures (Bacconi 2021, Figures 3.1 to 3.5)."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Perturb(Spec, frozen=True, tag="perturb"):
     >>> altered, int((column == 5).sum())
     (1, 2)
 
-    Reference: seed 001, section l-diversity; Shou et al. (TKDE 25(4), 2013), section 6.
+    Reference: Minutoli et al. 2021, section l-diversity; Shou et al. (TKDE 25(4), 2013), section 6.
     """
 
     step: float | None = None

@@ -45,7 +45,7 @@ class Castle(Delayed, frozen=True, tag="castle"):
     >>> sorted(stream.flush().released["age"])
     ['[21, 22]', '[21, 22]', '[60, 64]', '[60, 64]']
 
-    Reference: Cao et al., CASTLE, IEEE TDSC 8(3), 2011; seed 003, section CASTLE.
+    Reference: Cao et al., CASTLE, IEEE TDSC 8(3), 2011; Allgöwer 2023, section CASTLE.
     """
 
     delay: int = 1000

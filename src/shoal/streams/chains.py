@@ -1,7 +1,7 @@
 """From a value to its chain: the fingerprints of the value and of everything it may be generalized to.
 
 A node is its label, whatever level it stands at: ``a.b`` shown by itself and ``a.b`` above ``a.b.c`` are one node,
-as in seed 000, Algorithm 2. A label that repeats the one below it is left out, so that a level is a real step.
+as in Bacconi 2021, Algorithm 2. A label that repeats the one below it is left out, so that a level is a real step.
 The root ``*`` says nothing and is never counted: there the event is withheld.
 """
 

@@ -1,4 +1,4 @@
-"""Noise for z-anonymity: a few invented pairs instead of withholding (seed 000, chapter 6, Algorithm 5)."""
+"""Noise for z-anonymity: a few invented pairs instead of withholding (Bacconi 2021, chapter 6, Algorithm 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the tuner finds the next z: what the events of the window would have shown under another z (seed 000, chapter 5).
+"""How the tuner finds the next z: what the window would have shown under another z (Bacconi 2021, chapter 5).
 
 People are counted at the moment of each event, whatever z is in force. So the release under any other z is known
 exactly, not guessed from the window's last state.
@@ -148,7 +148,7 @@ def incremental(
 
 
 def by_model(evaluation: Evaluation, low: int, high: int, windows: float, target: float) -> Steps:
-    """The least z by the exact model, with p_a^X estimated as the share of the window's people (seed 002, VII)."""
+    """The least z by the exact model, with p_a^X the share of the window's people (Jha et al. 2020, VII)."""
     _, first = number(evaluation.chains[:, 0].copy())
     shares = evaluation.counts[first, 0] / max(evaluation.size, 1)
     model = Model(users=max(evaluation.size, 2), exposed=shares, windows=windows)

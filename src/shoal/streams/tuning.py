@@ -1,4 +1,4 @@
-"""z that tunes itself to a goal: so many people in groups of k by what is released of them (seed 000, chapter 5).
+"""z that tunes itself to a goal: so many people in groups of k by what is released of them (Bacconi 2021, chapter 5).
 
 A closed loop: every ``every``, p_k of what was really released in the last window is measured, and other z are tried
 on the same events, in slices between events. What the goal was missed by so far is added to it; where traffic grows, z

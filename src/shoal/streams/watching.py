@@ -1,6 +1,6 @@
 """What a running stream really released, over time: p_k, entropy, residual information, shares by level.
 
-Everything is measured over the window before each mark, on people (seed 000, 4.4, 5.3, 5.4). Invented pairs are left
+All is measured over the window before each mark, on people (Bacconi 2021, 4.4, 5.3, 5.4). Invented pairs are left
 out: a comparison with the original would make no sense with them (section 6.2).
 """
 

@@ -49,7 +49,7 @@ class ZAnon(StreamMethod, frozen=True, tag="z-anonymity"):
     ``threshold`` make that harder), nor against timing.
 
     **How.** All levels of the value's chain are counted (distinct people in the closed window [t - window, t], over
-    keyed fingerprints); the first level with at least z is released (seed 000, Algorithm 2; seed 002, Definition 2).
+    keyed fingerprints); the first level with at least z is released (Bacconi 2021, Algorithm 2; Jha et al. 2020).
 
     **Cost.** O(levels) hash probes per event; memory grows with the events of one window and with nothing else.
 

@@ -1,4 +1,4 @@
-"""Continuous mode (seed 004, section 3.7): a table that arrives in chunks, anonymized as it grows."""
+"""Continuous mode (Garai 2019, section 3.7): a table that arrives in chunks, anonymized as it grows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forest: the graph approximation of Aggarwal et al. (2005), seed 004, chapter 2."""
+"""Forest: the graph approximation of Aggarwal et al. (2005), Garai 2019, chapter 2."""
 
 from __future__ import annotations
 

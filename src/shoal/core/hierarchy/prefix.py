@@ -1,4 +1,4 @@
-"""Shorter and shorter beginnings: ``10115`` → ``1011*`` → … → ``*`` (seed 004, section 3.4.6, for characters too)."""
+"""Shorter and shorter beginnings: ``10115`` → ``1011*`` → … → ``*`` (Garai 2019, section 3.4.6, for characters too)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers: intervals halved on demand, never materialised (seed 004, section 3.4.5), or the group's own hull."""
+"""Numbers: intervals halved on demand, never materialised (Garai 2019, section 3.4.5), or the group's own hull."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All or nothing: the value, or ``*`` (seed 004, section 3.4.3)."""
+"""All or nothing: the value, or ``*`` (Garai 2019, section 3.4.3)."""
 
 from __future__ import annotations
 

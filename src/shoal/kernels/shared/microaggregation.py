@@ -1,6 +1,6 @@
 """Optimal univariate microaggregation (Hansen and Mukherjee): groups of at least k neighbours, least squared error.
 
-The shortest path through the graph of seed 003, Algorithm 1, without building the graph: position j is reached
+The shortest path through the graph of Allgöwer 2023, Algorithm 1, without building the graph: position j is reached
 from i, j-2k < i <= j-k, at the cost of the group between them. Where a path is cheapest never moves back while j
 moves on, so each scan starts at the last answer. Costs O(kn) at worst, O(n) memory.
 """

@@ -1,4 +1,4 @@
-"""Decomposition of oversized components (seed 004, section 2.3.4): cut in two while both parts keep the promises."""
+"""Decomposition of oversized components (Garai 2019, section 2.3.4): cut in two while both parts keep the promises."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Forest building and decomposition of Aggarwal et al. (seed 004, chapter 2), without ever holding the cost graph.
+"""Forest building and decomposition of Aggarwal et al. (Garai 2019, chapter 2), without ever holding the cost graph.
 
 A tree is held as half-edges: edge e runs from ``to[e ^ 1]`` to ``to[e]``. Vertices below ``rows`` are rows of the
 table, those above are Steiner vertices, which hold a component together and count nothing.

@@ -154,7 +154,7 @@ def decide_one(
 
 @bare
 def fakes_for(ring, pairs, nodes, meta, subject, leaf, category, need, out, first):
-    """Most recent people of the same category who did not show the attribute (seed 000, Algorithm 5). How many.
+    """Most recent people of the same category who did not show the attribute (Bacconi 2021, Algorithm 5). How many.
 
     Whoever showed the attribute is of its category, so that two counts say whether there can be enough. Only then it
     looks, as far back as the window goes. O(1) if there are too few, else O(events since the last of them).

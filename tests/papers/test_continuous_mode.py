@@ -1,4 +1,4 @@
-"""Seed 004, sections 3.6 and 3.7: the example run and continuous mode, Listings 3.10 and 3.11, Figures 3.8 to 3.11."""
+"""Garai 2019, sections 3.6 and 3.7: the example and continuous mode, Listings 3.10 and 3.11, Figures 3.8 to 3.11."""
 
 from __future__ import annotations
 

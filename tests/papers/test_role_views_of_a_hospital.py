@@ -1,4 +1,4 @@
-"""Seed 003, sections 3.1 and 3.2: the hospital of six, and the figures of masking functions that state values."""
+"""Allgöwer 2023, sections 3.1 and 3.2: the hospital of six, and the figures of masking functions that state values."""
 
 from __future__ import annotations
 

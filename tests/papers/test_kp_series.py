@@ -1,4 +1,4 @@
-"""Seed 001 ((k,P)-anonymity of time series) and the original paper, Shou et al., TKDE 25(4), 2013."""
+"""Minutoli et al. 2021 ((k,P)-anonymity of time series) and the original paper, Shou et al., TKDE 25(4), 2013."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_banded_beats_naive_on_both_losses(sales):
 
 @pytest.mark.shared
 def test_more_diversity_costs_more(sales):
-    """Seed 001: the bigger l, the more records need alteration (l = 2, 3, 4; P = 6)."""
+    """Minutoli et al. 2021: the bigger l, the more records need alteration (l = 2, 3, 4; P = 6)."""
     from shoal.series.perturb import Perturb
 
     how = {"k": 16, "p": 6, "id": "Product_Code", "sensitive": ["W51"], "pattern": SIX}

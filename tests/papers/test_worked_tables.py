@@ -1,4 +1,4 @@
-"""Worked examples about tables: seed 000 Table 2.2, seed 004 Figures 1.1 to 1.8 and 3.5 to 3.9, seed 003 Tables 5 to 9.
+"""Worked tables: Bacconi 2021 Table 2.2, Garai 2019 Figures 1.1 to 1.8 and 3.5 to 3.9, Allgöwer 2023 Tables 5 to 9.
 
 Where a figure was a drawing and is lost, the example is built from the formula the text states, and says so.
 """

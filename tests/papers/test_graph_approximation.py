@@ -1,4 +1,4 @@
-"""Seed 004, chapter 2: what its text states about the graph algorithm. Drawings that are lost are rebuilt by hand."""
+"""Garai 2019, chapter 2: what its text states about the graph algorithm. Drawings that are lost are rebuilt by hand."""
 
 from __future__ import annotations
 
