@@ -52,7 +52,14 @@ class StreamJob(Job):
 
     def key(self) -> bytes:
         """The key of the state and of the run's pseudonyms: one of the ring, or a random one for this run only."""
-        return self.keys.derive(DEFAULT, "stream") if DEFAULT in self.keys.keys else secrets.token_bytes(32)
+        return self.lasting_key() if DEFAULT in self.keys.keys else secrets.token_bytes(32)
+
+    def lasting_key(self) -> bytes:
+        """The same key wherever this job runs, the role's own; an error without a ring that has it.
+
+        Methods draw from it (noise, the order inside an emission), so a file and a topic agree only if it is one.
+        """
+        return self.keys.derive(DEFAULT, "stream", role="" if self.view is None else self.view.role)
 
     def run(self, data: Any, *, progress: Progress = silent) -> Release:
         """A whole file as a stream: every row an event, in the order of the file.

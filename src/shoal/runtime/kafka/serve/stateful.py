@@ -14,7 +14,7 @@ import msgspec
 import polars as pl
 
 from shoal.core.errors import PolicyError, ShoalError
-from shoal.core.keys import DEFAULT, KeyRing
+from shoal.core.keys import KeyRing
 from shoal.core.schema import Column, Schema
 from shoal.policy.document import Policy, View
 from shoal.release.stream import LocalRunner, StreamJob, stream_job
@@ -155,8 +155,9 @@ class MethodRunner:
         self._out: list[pl.DataFrame] = []
         self._numbers: list[int] = []
         self._sent: deque[tuple[int, int]] = deque(maxlen=SENT)
-        key = keys.derive(DEFAULT, "stream", role=role)
-        self._runner = LocalRunner(job, key, self._out.append, snapshot=snapshot, marks=self._numbers.extend)
+        self._runner = LocalRunner(
+            job, job.lasting_key(), self._out.append, snapshot=snapshot, marks=self._numbers.extend
+        )
 
     def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
         """See :class:`Stateful`."""
