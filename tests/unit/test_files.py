@@ -63,13 +63,13 @@ def test_a_missing_file_and_a_folder(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         files.read(str(tmp_path / "nowhere.csv"))
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(UsageError, match="there is no file to read"):
         files.read(str(tmp_path / "folder.csv"))
 
 
 def test_a_name_without_a_known_ending():
     with pytest.raises(UsageError, match="cannot tell the format"):
-        files.read("data.xls")
+        files.read("data.doc")
 
 
 def test_the_line_of_a_wrong_byte_is_told(tmp_path):

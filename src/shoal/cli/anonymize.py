@@ -49,7 +49,8 @@ def anonymize(
     Parameters
     ----------
     data
-        CSV (also .gz), Parquet or NDJSON; `-` is standard input.
+        CSV (also .gz), Parquet, NDJSON or Excel (`book.xlsx#sheet`); a folder or a pattern (`'data/*.csv'`) is one
+        table; `-` is standard input.
     certificate
         Also write a signed certificate: digests of input, policy, release and report, promises and findings. Needs
         `-o FILE` and the key `certificate`.
@@ -100,13 +101,14 @@ def write_certificate(
     import msgspec
 
     from shoal.connect.files import write_text
+    from shoal.connect.formats import file_of, parts_of
     from shoal.release.certificate import certify
 
     if release.data is None:
         say("no certificate: nothing was released")
         return
     signed = certify(
-        {part: [Path(path)] for part, path in files.items() if path not in (None, "-")},
+        {part: [Path(file_of(p)) for p in parts_of(path)] for part, path in files.items() if path and path != "-"},
         keys,
         promises=[msgspec.to_builtins(promise, enc_hook=repr) for promise in job.promises],
         findings=[str(finding) for finding in release.report.findings],
@@ -124,9 +126,9 @@ def title(data: str) -> str:
 
 def check_output(to: To) -> None:
     """Whether the release can be written as asked, before any work is done."""
-    from shoal.connect import files
+    from shoal.connect.formats import format_of
 
-    if to.cells == "struct" and files.format_of(to.output or "-") == "csv":
+    if to.cells == "struct" and format_of(to.output or "-") == "csv":
         raise UsageError("CSV has no typed cells", where="--cells", hint="write Parquet or NDJSON: -o released.parquet")
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from shoal.cli.terminal import File, Json, Names, Separator, answer, as_json, names, split_by
+from shoal.cli.options import Reading, read_table
+from shoal.cli.terminal import File, Json, Names, answer, as_json, names
 from shoal.core.errors import UsageError
 
 
@@ -12,7 +13,7 @@ def attack(
     *,
     on: Names = None,
     policy: str | None = None,
-    separator: Separator = None,
+    reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
     """Join a release with a register on the columns both have: whom does an attacker find?
@@ -24,13 +25,11 @@ def attack(
     released
         The released table.
     register
-        What the attacker has: exact values, one row per person.
+        What the attacker has: exact values, one row per person. --type speaks of its columns.
     on
         The columns to join on.
     policy
         A policy whose hierarchies the attacker knows, too.
-    separator
-        The CSV separator, if it is not a comma.
     json
         Figures as JSON.
     """
@@ -39,17 +38,16 @@ def attack(
 
     if not on:
         raise UsageError("no columns to join on", where="--on", hint="name columns that both tables have")
-    separator = split_by(separator)
-    known = None
+    known, types = None, {}
     if policy is not None:
         from shoal.policy.load import load
 
-        known = load(policy).schema
+        loaded = load(policy)
+        known, types = loaded.schema, loaded.types()
         if not set(names(on)) & set(known.columns):
             raise UsageError("has no effect: it declares none of these columns", where="--policy", hint="leave it out")
-    found = join(
-        files.read(released, separator=separator), files.read(register, separator=separator), names(on), schema=known
-    )
+    shown = files.read(released, separator=reading.split)
+    found = join(shown, read_table(register, reading, names(on), types), names(on), schema=known)
     if json:
         answer(as_json(found))
         return

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from shoal.cli.options import only_with
-from shoal.cli.terminal import Json, Separator, answer, as_json, say, split_by
+from shoal.cli.options import Reading, only_with, read_table
+from shoal.cli.terminal import Json, answer, as_json, say
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,7 +24,7 @@ def check(
     threshold: Annotated[float | None, Parameter(name="--threshold")] = None,
     rows: int | None = None,
     keys: str | None = None,
-    separator: Separator = None,
+    reading: Reading = Reading(),
     json: Json = False,
 ) -> int:
     """Is the policy whole, and safe? With data also: a dry run of every view, and what roles learn together.
@@ -45,8 +45,6 @@ def check(
         How many rows of the sample to use; 10,000 if not given.
     keys
         A key ring; without it SHOAL_KEYS and SHOAL_KEY_… say.
-    separator
-        The CSV separator, if it is not a comma.
     json
         Findings as JSON.
     """
@@ -60,16 +58,15 @@ def check(
     explain(loaded)
     ring = KeyRing.load(Path(keys) if keys else None)
     lacking = _keys(loaded, ring)
-    only_with(data is not None, "data", together=together, threshold=threshold, rows=rows, separator=separator)
+    only_with(data is not None, "data", together=together, threshold=threshold, rows=rows)
+    only_with(data is not None, "data", separator=reading.separator, type=reading.type_)
     if data is None:
         found = {"views": len(loaded.views), "keys_missing": lacking}
         answer(as_json(found) if json else f"{policy}: {len(loaded.views)} views, all well formed")
         for name in lacking:
             say(f"warning: the key {name!r} is not at hand")
         return 0
-    from shoal.connect import files
-
-    frame = files.read(data, separator=split_by(separator), types=loaded.types())
+    frame = read_table(data, reading, loaded.schema.columns, loaded.types())
     return _together(loaded, frame.head(rows or 10_000), ring, together or 2, threshold, json)
 
 

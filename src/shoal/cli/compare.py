@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from shoal.cli.options import Columns, wishes
-from shoal.cli.terminal import File, Json, Names, Separator, answer, as_json, names, progress, say, split_by
+from shoal.cli.options import Columns, Reading, read_table, wishes
+from shoal.cli.terminal import File, Json, Names, answer, as_json, names, progress, say
 from shoal.core.errors import UsageError
 
 
@@ -16,7 +16,7 @@ def compare(
     l: float | None = None,
     t: float | None = None,
     report: str | None = None,
-    separator: Separator = None,
+    reading: Reading = Reading(),
     seed: int = 0,
     json: Json = False,
 ) -> None:
@@ -38,8 +38,6 @@ def compare(
         Every group's sensitive values are spread like the whole table's, within t.
     report
         Also draw loss against risk: .html with the table, or .svg.
-    separator
-        The CSV separator, if it is not a comma.
     seed
         The same seed gives the same figures.
     json
@@ -59,10 +57,10 @@ def compare(
     if report is not None and not report.endswith((".html", ".svg")):
         raise UsageError("expected a name that ends in .html or .svg", where="--report")
     ks = [_whole(word) for word in names(k) or ["2", "5", "10", "50"]]
-    frame = files.read(data, separator=split_by(separator))
     schema = schema_of(asked)
     promises, _ = tightened((), schema, asked)
     asked.done("a comparison")
+    frame = read_table(data, reading, schema.columns)
     with progress("comparing") as tell:
         found = run(
             frame,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from shoal.cli.terminal import File, Output, Separator, Types, answer, declared_types, say
+from shoal.cli.options import Reading
+from shoal.cli.terminal import File, Output, answer, say
 
 
 def init(
@@ -12,8 +11,7 @@ def init(
     *,
     output: Output = None,
     k: int = 5,
-    type_: Types = None,
-    separator: Separator = None,
+    reading: Reading = Reading(),
 ) -> None:
     """Draft a policy from data: roles and hierarchies guessed, with the reason beside each; read it before you use it.
 
@@ -29,22 +27,20 @@ def init(
         Where the draft goes; standard output by default.
     k
         The k that the draft promises.
-    type_
-        What a column holds, if it does not tell by itself: `birth=date:%d.%m.%Y`, `code=str`.
-    separator
-        The CSV separator, if it is not a comma.
     """
     from shoal.connect import files
+    from shoal.connect.formats import title_of
+    from shoal.core.columns import require_columns
     from shoal.core.originals import keep_apart
     from shoal.policy.draft import suggest
 
     keep_apart([output], [data])
-    split = "\t" if separator == "TAB" else separator
     told: list[tuple[str, str]] = []
     frame = files.read(
-        data, separator=split, types=declared_types(type_), tell=lambda column, words: told.append((column, words))
+        data, separator=reading.split, types=reading.types, tell=lambda column, words: told.append((column, words))
     )
-    draft = suggest(frame, Path(data).name.split(".")[0] if data != "-" else "table", k=k)
+    require_columns(list(reading.types), frame.columns, "--type")
+    draft = suggest(frame, title_of(data), k=k)
     if output is None or output == "-":
         answer(draft.text.rstrip("\n"))
     else:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from shoal.cli.options import Flag, hierarchy_word, only_with
-from shoal.cli.terminal import File, Json, Names, Separator, answer, as_json, names, say, split_by
+from shoal.cli.options import Flag, Reading, hierarchy_word, only_with, read_table
+from shoal.cli.terminal import File, Json, Names, answer, as_json, names, say
 from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def measure(
     sensitive: Names = None,
     subject: str | None = None,
     events: OfEvents = OfEvents(),
-    separator: Separator = None,
+    reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
     """How risky a table is as it stands: the k, l and t it reaches, and who could be found again.
@@ -75,23 +75,21 @@ def measure(
         Columns an outsider must not learn.
     subject
         The column that says whose row it is: people are counted, not rows.
-    separator
-        The CSV separator, if it is not a comma.
     json
         Figures as JSON.
     """
-    from shoal.connect import files
     from shoal.face import measure as measured
 
-    frame = files.read(data, separator=split_by(separator))
     if events.stream:
         only_with(False, "a table: leave out --stream", quasi=quasi, sensitive=sensitive)
-        _profile(frame, subject, events, json)
+        named = [events.time or "time", subject or "subject", events.value or "value"]
+        _profile(read_table(data, reading, named), subject, events, json)
         return
     about = {name: getattr(events, name) for name in ("time", "value", "hierarchy", "unit", "window", "out")}
     only_with(False, "--stream", **about)
     if not quasi:
         raise UsageError("no quasi columns", where="--quasi", hint="name the columns an outsider may know, or --stream")
+    frame = read_table(data, reading, [*names(quasi), *names(sensitive), *([subject] if subject else [])])
     result = measured(frame, quasi=names(quasi), sensitive=names(sensitive), subject=subject)
     answer(as_json(result) if json else str(result))
 

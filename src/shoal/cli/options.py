@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -232,18 +232,36 @@ class Reading:
         """The separator as a character."""
         return split_by(self.separator)
 
+    @property
+    def types(self) -> dict[str, str]:
+        """The declared types, by column."""
+        return declared_types(self.type_)
+
 
 def read_for(job: Job, data: str, reading: Reading) -> pl.DataFrame:
     """The table a job works on, with the columns as declared; how a column was read is said."""
+    by_policy = job.types if job.view is not None else {}
+    return read_table(data, reading, job.schema.columns, by_policy, job.exact)
+
+
+def read_table(
+    data: str,
+    reading: Reading,
+    named: Collection[str],
+    by_policy: Mapping[str, str] | None = None,
+    exact: Collection[str] = (),
+) -> pl.DataFrame:
+    """A table with its columns as declared. How a column was read is said, of those that a person ``named``."""
     from shoal.connect import files
     from shoal.core.columns import require_columns
 
-    given = declared_types(reading.type_)
-    settled = [name for name in given if job.view is not None and name in job.types]
-    if settled:
-        raise UsageError(f"the policy declares the type of column {settled[0]!r}", where="--type", hint="leave it out")
-    tell = telling(job.schema.columns)
-    frame = files.read(data, separator=reading.split, types={**job.types, **given}, exact=job.exact, tell=tell)
+    given, settled = reading.types, by_policy or {}
+    twice = next((name for name in given if name in settled), None)
+    if twice is not None:
+        raise UsageError(f"the policy declares the type of column {twice!r}", where="--type", hint="leave it out")
+    frame = files.read(
+        data, separator=reading.split, types={**settled, **given}, exact=exact, tell=telling({*named, *given})
+    )
     require_columns(list(given), frame.columns, "--type")
     return frame
 

@@ -179,8 +179,7 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
     place = places.Place.of(events, key).after(stopped.place if stopped is not None else None, key)
     if stopped is not None:
         say(_where(events, place, stopped.place))
-    declared = (job.view or job).schema.columns
-    types = {name: column.type for name, column in declared.items()}
+    types = (job.view or job).schema.types()
     source = Events(events, job.columns, strict=how.strict, beat=QUIET, types=types)
     sink = Sink(output, append=stopped is not None)
     marks = Path(how.synthetic).open("a") if how.synthetic else None  # noqa: SIM115

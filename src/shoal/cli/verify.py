@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from cyclopts import Parameter
 
-from shoal.cli.options import ByPolicy, Columns, Promised, wishes
-from shoal.cli.terminal import File, Json, Separator, answer, as_json, names, say, split_by
+from shoal.cli.options import ByPolicy, Columns, Promised, Reading, read_table, wishes
+from shoal.cli.terminal import File, Json, answer, as_json, names, say
 from shoal.core.errors import UsageError
 
 Unit = Literal["s", "ms", "us", "ns"]
@@ -50,7 +50,7 @@ def verify(
     stream: OfStream = OfStream(),
     previous: str | None = None,
     certificate: str | None = None,
-    separator: Separator = None,
+    reading: Reading = Reading(),
     json: Json = False,
 ) -> int:
     """Judge released data against promises, by code that knows no method. Exit code 1 if a promise is broken.
@@ -70,8 +70,6 @@ def verify(
     certificate
         The certificate beside the release: its signature must be right, and the files named here (the release,
         --policy, --original) must be those it certifies.
-    separator
-        The CSV separator, if it is not a comma.
     json
         Findings as JSON.
     """
@@ -80,21 +78,28 @@ def verify(
     from shoal.promises.z_anonymity import ZAnonymity
     from shoal.release.job import judge_of
 
-    split = split_by(separator)
     judge = judge_of(wishes(by, columns, promised, stream))
-    if stream.original is not None and not any(isinstance(p, ZAnonymity) for p in judge.promises):
+    original = stream.original
+    if original is not None and not any(isinstance(p, ZAnonymity) for p in judge.promises):
         raise UsageError("has no effect: only z-anonymity is judged beside the original", where="--original")
     if previous is not None and columns.subject is None:
         raise UsageError("two releases are compared by their people", where="--previous", hint="give --subject")
-    certified = None if certificate is None else certified_by(certificate, [released, by.policy, stream.original])
+    certified = None if certificate is None else certified_by(certificate, [released, by.policy, original])
     instants = list(judge.instants or ())
-    frame = files.read_released(released, [*judge.quasi, *instants], separator=split)
-    types = {n: c.type for n, c in judge.schema.columns.items() if c.type is not None}
-    events = None if stream.original is None else files.read(stream.original, separator=split, types=types)
+    as_they_read = next((name for name in reading.types if original is None and name in judge.quasi), None)
+    if as_they_read is not None:
+        raise UsageError(
+            f"has no effect on column {as_they_read!r}: quasi columns are judged as they read", where="--type"
+        )
+    frame = files.read_released(
+        released, [*judge.quasi, *instants], separator=reading.split, types=reading.types if original is None else None
+    )
+    declared = judge.schema.types()
+    events = None if original is None else read_table(original, reading, judge.schema.columns, declared)
     verdict = judge.judge(frame, original=events)
     together = None
     if previous is not None and columns.subject is not None:
-        earlier = files.read_released(previous, judge.quasi, separator=split)
+        earlier = files.read_released(previous, judge.quasi, separator=reading.split, types=reading.types)
         together = intersection(earlier, frame, names(columns.quasi), columns.subject)
     if json:
         answer(

@@ -20,8 +20,10 @@ from typing import IO, cast
 import numpy as np
 import polars as pl
 
-from shoal.connect.files import LONGEST, format_of, too_long
+from shoal.connect.files import LONGEST, too_long
+from shoal.connect.formats import format_of
 from shoal.connect.ndjson import first_part, record_of
+from shoal.connect.types import declarations, fitted
 from shoal.core.columns import require_columns
 from shoal.core.errors import InputError, OutputError, UsageError
 from shoal.core.originals import refuse, register
@@ -40,6 +42,8 @@ DTYPES: dict[Type, pl.DataType] = {
 class Events:
     """A source of frames with the columns asked for. ``bad`` counts lines that could not be read.
 
+    A column with a declared form (``date:%d.%m.%Y``) comes as the values that its texts stand for.
+
     With a ``beat``, a pipe that is quiet for so many seconds gives a frame without rows, again and again. ``types`` are
     declared; of other columns the first lines tell. ``unseen`` are the columns that no event had a value in, so far.
     """
@@ -52,7 +56,7 @@ class Events:
         strict: bool = False,
         chunk: int = CHUNK,
         beat: float | None = None,
-        types: Mapping[str, Type | None] | None = None,
+        types: Mapping[str, str] | None = None,
     ) -> None:
         register(path)
         self.path = path
@@ -63,14 +67,34 @@ class Events:
         self._beat = beat
         self.waiting = False  # for the next bytes: the one moment when a stop signal may break in
         self._lines = 0
-        self._types = {name: DTYPES[kind] for name, kind in (types or {}).items() if kind is not None}
+        known = declarations(types)
+        self._forms = {name: kind for name, kind in known.items() if kind.format is not None}
+        self._types = {n: pl.String() if n in self._forms else DTYPES[kind.type] for n, kind in known.items()}
+        self._seen = 0  # events, for their numbers
         self.unseen = set(self.columns)
         self._schema: dict[str, pl.DataType] | None = None
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
-        for frame in self._frames():
+        for raw in self._frames():
+            frame = self._formed(raw)
             self.unseen -= {n for n in self.unseen if frame.height and frame[n].null_count() < frame.height}
             yield frame
+
+    def _formed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Columns with a declared form as what they stand for; an event that has another form is unusable."""
+        lost = pl.repeat(False, frame.height, eager=True)
+        values = {}
+        for name, kind in self._forms.items():
+            if name in frame.columns and frame.height:
+                values[name] = fitted(frame[name], kind).alias(name)
+                lost |= values[name].is_null() & frame[name].is_not_null()
+        if self.strict and lost.any():
+            at = self._seen + int(lost.arg_max() or 0) + 1
+            raise InputError("a value has not the form that is declared", where=f"{self.path}, event {at:,}")
+        self._seen += frame.height
+        self.bad += int(lost.sum())
+        formed = frame.with_columns(values.values())
+        return formed.with_columns(pl.when(~lost).then(pl.all()).name.keep()) if lost.any() else formed
 
     def _frames(self) -> Iterator[pl.DataFrame]:
         kind = "ndjson" if self.path == "-" else format_of(self.path)

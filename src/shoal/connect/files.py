@@ -1,4 +1,4 @@
-"""Files in and out: CSV (also compressed), Parquet, NDJSON, and ``-`` for standard input and output.
+"""Files in and out: CSV (also compressed), Parquet, NDJSON, and ``-`` for standard input and output; workbooks in.
 
 Reading loses nothing: texts become values only where no digit is lost (see :mod:`shoal.connect.types`). A file is
 written beside its place, read back and compared, and renamed when it is whole, so that nobody ever reads half of one;
@@ -17,49 +17,26 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 from typing import cast as static_cast
 
 import polars as pl
 
 from shoal.connect.csv_shape import shape
+from shoal.connect.formats import Format, file_of, format_of, parts_of
 from shoal.connect.ndjson import first_part
 from shoal.connect.propose import infer
+from shoal.connect.stack import stacked
 from shoal.connect.types import Tell, cast, declarations, quiet
-from shoal.core.columns import require_once
+from shoal.core.columns import require_columns, require_once
 from shoal.core.errors import InputError, OutputError, UsageError
 from shoal.core.originals import refuse, register
 
-Format = Literal["csv", "parquet", "ndjson"]
-ENDINGS: Mapping[str, Format] = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".ndjson": "ndjson",
-    ".jsonl": "ndjson",
-}
-COMPRESSED = (".gz",)
 # a compressed file may grow to ROOM bytes, or EXPANSION times: tables compress up to thirtyfold, bombs a thousandfold
 ROOM, EXPANSION = 1 << 28, 200
 PIECE = 1 << 22
 LONGEST = 1 << 26  # bytes of one line of a stream: more is no record, and would fill the memory
 COMPARED = (pl.String, pl.Boolean, pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
-
-
-def format_of(path: str) -> Format:
-    """What a file is, by its name; standard input and output are CSV."""
-    if path == "-":
-        return "csv"
-    name = Path(path)
-    suffix = name.with_suffix("").suffix if name.suffix in COMPRESSED else name.suffix
-    if suffix.lower() not in ENDINGS:
-        raise UsageError(
-            "cannot tell the format from the name",
-            where=path,
-            hint=f"use one of {', '.join(ENDINGS)} (CSV and NDJSON also with .gz)",
-        )
-    return ENDINGS[suffix.lower()]
 
 
 def read(
@@ -77,32 +54,52 @@ def read(
     texts after a colon (``date:%d.%m.%Y``, ``datetime:ms``, ``float:,``). Other texts become numbers, dates or times
     where every value is one and no digit is lost; ``tell`` hears of what is not plain to see. Columns that must come
     out ``exact`` stay text unless each value is written again as it stood.
+
+    A folder, or a pattern as ``data/*.csv``, is one table: its files have the same columns, and types are recognised
+    over all of them. ``book.xlsx#visits`` is a sheet of a workbook.
     """
-    kind = kind or format_of(path)
+    parts = parts_of(path)
+    kind = kind or format_of(parts[0])
     if separator is not None and kind != "csv":
         raise UsageError(f"{kind} has no separator", where="--separator", hint="leave it out")
     asked = declarations(types)
+    frames = [cast(_table(part, kind, separator), asked, part, tell) for part in parts]
+    frame = frames[0] if len(frames) == 1 else stacked(frames, parts)
+    return infer(frame, asked.keys(), exact, tell) if kind in ("csv", "excel") else frame
+
+
+def _table(path: str, kind: Format, separator: str | None) -> pl.DataFrame:
+    """One file as it stands: of CSV all cells are texts."""
     raw = _bytes(path)
     if not raw.strip():
         raise InputError("the file is empty", where=path, hint="expected a header line and rows")
     try:
+        if kind == "excel":
+            from shoal.connect.excel import read_sheet
+
+            return read_sheet(raw, path)
         if kind == "parquet":
-            frame = pl.read_parquet(io.BytesIO(raw))
-        elif kind == "ndjson":
-            frame = _read_ndjson(_decoded(raw, path), path)
-        else:
-            frame = infer(_read_csv(_decoded(raw, path), path, separator), asked.keys(), exact, tell)
+            return pl.read_parquet(io.BytesIO(raw))
+        if kind == "ndjson":
+            return _read_ndjson(_decoded(raw, path), path)
+        return _read_csv(_decoded(raw, path), path, separator)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(
             f"cannot be read as {kind} ({_kind(error)})", where=path, hint="is the file whole, and of this format?"
         ) from None
-    return cast(frame, asked, path, tell)
 
 
-def read_released(path: str, quasi: Iterable[str], *, separator: str | None = None) -> pl.DataFrame:
-    """A released table with the cells of its quasi columns as they read: 1e2 and 100 are one number, and two cells."""
-    types = dict.fromkeys(quasi, "str") if format_of(path) == "csv" else {}
-    return read(path, separator=separator, types=types)
+def read_released(
+    path: str, quasi: Iterable[str], *, separator: str | None = None, types: Mapping[str, str] | None = None
+) -> pl.DataFrame:
+    """A released table with the cells of its quasi columns as they read: 1e2 and 100 are one number, and two cells.
+
+    ``types`` are of its other columns.
+    """
+    texts = dict.fromkeys(quasi, "str") if format_of(parts_of(path)[0]) == "csv" else {}
+    frame = read(path, separator=separator, types={**(types or {}), **texts})
+    require_columns(list(types or ()), frame.columns, "--type")
+    return frame
 
 
 def write(frame: pl.DataFrame, path: str, *, separator: str = ",", kind: Format | None = None) -> None:
@@ -111,6 +108,8 @@ def write(frame: pl.DataFrame, path: str, *, separator: str = ",", kind: Format 
     Before the file takes its place it is read back and compared with what was to be written.
     """
     kind = kind or format_of(path)
+    if kind == "excel":
+        raise UsageError("workbooks are read, not written", where=path, hint="write CSV, Parquet or NDJSON")
     if path == "-":
         _to_standard_output(frame, kind, separator)
         return
@@ -203,9 +202,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def _bytes(path: str) -> bytes:
-    register(path)
+    file = file_of(path)
+    register(file)
     try:
-        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        return sys.stdin.buffer.read() if path == "-" else Path(file).read_bytes()
     except FileNotFoundError:
         raise InputError("there is no such file", where=path, hint="check the path") from None
     except OSError as error:

@@ -8,8 +8,9 @@ import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from shoal.connect.files import ENDINGS, LONGEST, format_of, read, too_long
-from shoal.core.errors import InputError, UsageError
+from shoal.connect.files import LONGEST, read, too_long
+from shoal.connect.formats import folder, format_of
+from shoal.core.errors import InputError
 
 BATCH = 5_000
 
@@ -17,10 +18,7 @@ BATCH = 5_000
 def files_of(path: Path) -> list[Path]:
     """A file, or the files of a folder whose format we know, by name."""
     if path.is_dir():
-        found = sorted(p for p in path.iterdir() if p.is_file() and _known(p) and not p.name.startswith("."))
-        if not found:
-            raise UsageError("there is no file to read", where=str(path), hint=f"names end in {', '.join(ENDINGS)}")
-        return found
+        return folder(path)
     if not path.is_file():
         raise InputError("there is no such file or folder", where=str(path))
     format_of(str(path))
@@ -69,8 +67,3 @@ def _lines(path: Path, start: int) -> Iterator[list[bytes]]:
         raise InputError("the input broke off", where=str(path)) from None
     if batch:
         yield batch
-
-
-def _known(path: Path) -> bool:
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    return suffix.lower() in ENDINGS

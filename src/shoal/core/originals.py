@@ -59,9 +59,21 @@ def keep_apart(outputs: Iterable[str | None], inputs: Iterable[str | None]) -> N
                 where=output,
                 hint="it may be the only copy of the data: give the output another name",
             )
+        if any(_inside(output, str(original)) for original in originals):
+            raise UsageError(
+                "the output would stand among the files that are read",
+                where=output,
+                hint="the next run would read it, too: write it into another folder",
+            )
         if any(_same(output, other) for other in written):
             raise UsageError("two outputs have the same name", where=output, hint="give each its own")
         written.append(output)
+
+
+def _inside(output: str, original: str) -> bool:
+    """Whether the output lies in a folder that is read as one table."""
+    place = Path(original)
+    return place.is_dir() and _same(str(Path(output).parent), original)
 
 
 def _same(one: str, other: str) -> bool:

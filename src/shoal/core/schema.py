@@ -69,6 +69,18 @@ class Schema(msgspec.Struct, frozen=True):
         """The columns an outsider must not learn."""
         return self.of("sensitive")
 
+    def types(self) -> dict[str, str]:
+        """The declared types by column, with the form of their texts after a colon.
+
+        >>> Schema({"born": Column("quasi", "date", "%d.%m.%Y"), "age": Column("quasi", "int")}).types()
+        {'born': 'date:%d.%m.%Y', 'age': 'int'}
+        """
+        return {
+            name: c.type if c.format is None else f"{c.type}:{c.format}"
+            for name, c in self.columns.items()
+            if c.type is not None
+        }
+
     def __getitem__(self, name: str) -> Column:
         return self.columns[name]
 

@@ -73,11 +73,7 @@ class Policy(msgspec.Struct, frozen=True):
 
     def types(self) -> dict[str, str]:
         """The declared column types, with the form of their texts after a colon."""
-        return {
-            name: c.type if c.format is None else f"{c.type}:{c.format}"
-            for name, c in self.schema.columns.items()
-            if c.type is not None
-        }
+        return self.schema.types()
 
     def exact(self, view: View) -> list[str]:
         """The columns that leave a view as they stand, byte for byte: shown, not masked, not grouped, of no type."""

@@ -1,0 +1,67 @@
+"""Workbooks (Excel, OpenDocument): one sheet as a table. Needs the extra ``excel``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from shoal.connect.formats import SHEET, file_of
+from shoal.core.columns import require_once
+from shoal.core.errors import InputError, UsageError
+
+UNNAMED = "__UNNAMED__"  # what the reader calls a column without a name
+
+
+def read_sheet(raw: bytes, path: str) -> pl.DataFrame:
+    """The sheet that a path names, or the only one that is not empty. Errors name sheet and column, never a cell."""
+    library = _library(path)
+    try:
+        book = library.read_excel(raw)
+        name = _chosen(book, path)
+        header = book.load_sheet(name, header_row=None, n_rows=1, dtypes="string").to_polars()
+        names = list(header.row(0)) if header.height else []
+        where = f"{file_of(path)}, sheet {name!r}"
+        if None in names:
+            at = names.index(None) + 1
+            raise InputError(f"column {at} has no name", where=f"{where}, row 1", hint="expected a row of names first")
+        require_once(names, f"{where}, row 1")
+        frame = book.load_sheet(name, schema_sample_rows=None, skip_whitespace_tail_rows=True).to_polars()
+    except library.FastExcelError as error:
+        raise InputError(
+            f"cannot be read as a workbook ({type(error).__name__})", where=path, hint="is the file whole?"
+        ) from None
+    if not frame.height:
+        raise InputError("the sheet has no rows", where=where, hint="expected a row of names, and rows below it")
+    return pl.DataFrame(frame)
+
+
+def _chosen(book: Any, path: str) -> str:
+    named = path[len(file_of(path)) + len(SHEET) :]
+    if named:
+        if named not in book.sheet_names:
+            raise UsageError(f"the workbook has no sheet {named!r}", where=file_of(path), hint=_sheets(book, path))
+        return named
+    filled = [n for n in book.sheet_names if book.load_sheet(n, header_row=None, n_rows=1).height]
+    if not filled:
+        raise InputError("the file is empty", where=path, hint="expected a row of names, and rows below it")
+    if len(filled) > 1:
+        raise UsageError(f"the workbook has {len(filled)} sheets", where=path, hint=_sheets(book, path))
+    return str(filled[0])
+
+
+def _sheets(book: Any, path: str) -> str:
+    listed = ", ".join(f"{file_of(path)}{SHEET}{name}" for name in book.sheet_names[:5])
+    return f"name one: {listed}{', …' if len(book.sheet_names) > 5 else ''}"
+
+
+def _library(path: str) -> Any:
+    try:
+        import fastexcel
+    except ImportError:
+        raise UsageError(
+            "a workbook is read by an extra package",
+            where=path,
+            hint="install it with `pip install 'shoal[excel]'`, or save the sheet as CSV",
+        ) from None
+    return fastexcel
