@@ -21,8 +21,8 @@ from shoal.masks import MASKS
 from shoal.masks.base import Context
 from shoal.release.collusion import Cause, Seen, collusion
 from shoal.testing.masks import fixed_ring
-from shoal.views.frames import FrameView
-from shoal.views.records import RecordViews
+from shoal.views.frames import FrameGate
+from shoal.views.records import RecordGate
 from shoal.views.role_view import RoleView
 
 RECORDS = 100_000
@@ -106,7 +106,7 @@ def records() -> None:
     loads, dumps = orjson.loads, orjson.dumps
     rows = []
     for roles in (1, 3):
-        ours = RecordViews([view(f"role{n}", FIVE) for n in range(roles)], KEYS)._call
+        ours = RecordGate([view(f"role{n}", FIVE) for n in range(roles)], KEYS)._call
         assert [loads(r) for r in ours(lines[0])] == [by_hand(loads(lines[0]))] * roles
 
         def peer(line: bytes, roles: int = roles) -> tuple[bytes, ...]:
@@ -145,10 +145,10 @@ def each_mask() -> None:
         "conditional, match": ("gluc", {"use": "conditional", "when": {"column": "diag", "equals": "E10"}, "then": 0}),
         "conditional, regex": ("name", {"use": "conditional", "when": {"matches": "^[A-K]"}, "then": "x"}),
     }
-    nothing = micro(RecordViews([view("role", {})], KEYS)._call, lines)
+    nothing = micro(RecordGate([view("role", {})], KEYS)._call, lines)
     rows = [["no mask: the whole record", nothing, ""]]
     for name, (column, spec) in masks.items():
-        cost = micro(RecordViews([view("role", {column: spec})], KEYS)._call, lines)
+        cost = micro(RecordGate([view("role", {column: spec})], KEYS)._call, lines)
         rows.append([name, cost, f"{cost - nothing:+.2f}"])
     table("One mask on one column of JSON records: µs of CPU per record", ["", "record", "the mask adds"], rows)
 
@@ -169,7 +169,7 @@ def columns() -> None:
     kinds = {"pid": "str", "name": "str", "zip": "str", "age": "int", "ins_no": "str", "diag": "str"}
     schema = Schema({c: Column("plain", type=k) for c, k in kinds.items()})  # type: ignore[arg-type]
     masks = {c.replace("ins.no", "ins_no"): MASKS.decode(m) for c, m in FIVE.items()}
-    compiled = FrameView(RoleView.resolve("role", schema, "everything", masks), frame.schema, KEYS)
+    compiled = FrameGate(RoleView.resolve("role", schema, "everything", masks), frame.schema, KEYS)
     low = pl.col("age") // 10 * 10
     hand = [
         pl.lit("*").alias("pid"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from shoal.api import Quasi, anonymize
 from shoal.datasets.hospital import hospital
-from shoal.face import Quasi, anonymize
 from shoal.report import pictures
 from shoal.report.chart import Line, sheet, write
 from shoal.report.model import Report

@@ -15,12 +15,12 @@ __version__ = "0.1.0"
 
 # what `shoal.<name>` is, and where it lives; loaded when first used, so that importing shoal costs nothing
 _FACE = {
-    "anonymize": "shoal.face",
-    "verify": "shoal.face",
-    "measure": "shoal.face",
-    "attack": "shoal.face",
-    "view": "shoal.face",
-    "anonymize_series": "shoal.face",
+    "anonymize": "shoal.api",
+    "verify": "shoal.api",
+    "measure": "shoal.api",
+    "attack": "shoal.api",
+    "view": "shoal.api",
+    "anonymize_series": "shoal.api",
     "z_anonymity": "shoal.streams.z_stream",
     "hospital": "shoal.datasets.hospital",
     "ShoalError": "shoal.core.errors",
@@ -46,6 +46,7 @@ _FACE = {
 __all__ = sorted(_FACE)
 
 if TYPE_CHECKING:
+    from shoal.api import anonymize, anonymize_series, attack, measure, verify, view
     from shoal.core.errors import InputError, PolicyError, PromiseError, ShoalError, UsageError
     from shoal.core.hierarchy.calendar import Calendar
     from shoal.core.hierarchy.custom import Custom
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from shoal.core.hierarchy.tree import Tree
     from shoal.core.schema import Column, Schema
     from shoal.datasets.hospital import hospital
-    from shoal.face import anonymize, anonymize_series, attack, measure, verify, view
     from shoal.promises.k_anonymity import KAnonymity
     from shoal.promises.l_diversity import LDiversity
     from shoal.promises.t_closeness import TCloseness

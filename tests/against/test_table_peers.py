@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from shoal import face
+from shoal import api
 from shoal.core.cells import read
 from shoal.core.errors import PromiseError, UsageError
 from shoal.core.hierarchy.prefix import Prefix
@@ -26,7 +26,7 @@ FUZZ = [(20, 2), (40, 3), (60, 3), (60, 4), (60, 5), (100, 3), (100, 5), (100, 8
 
 def anonymize(frame, **how):
     """A release in the order of the input, the same each time: what is compared here are cells."""
-    return face.anonymize(frame, **{"seed": 0, "keep_order": True, **how})
+    return api.anonymize(frame, **{"seed": 0, "keep_order": True, **how})
 
 
 @pytest.mark.parametrize(("n", "k"), FUZZ)

@@ -22,7 +22,7 @@ from shoal.masks import MASKS
 from shoal.masks.base import Context
 from shoal.masks.keyed import Keyed
 from shoal.testing.masks import fixed_ring
-from shoal.views.records import RecordViews
+from shoal.views.records import RecordGate
 from shoal.views.role_view import RoleView
 
 KEYS = fixed_ring()
@@ -83,7 +83,7 @@ def test_replays_do_not_average_noise_out():
     view = RoleView.resolve("research", schema, ["gluc"], {"gluc": MASKS.decode({"use": "noise", "spread": 5})})
     record = b'{"pid": 7, "gluc": 22.1}'
     # every replay starts anew, as a restarted worker would
-    seen = [json.loads(RecordViews([view], KEYS)(record)[0])["gluc"] for _ in range(200)]
+    seen = [json.loads(RecordGate([view], KEYS)(record)[0])["gluc"] for _ in range(200)]
     assert len(set(seen)) == 1
     assert abs(np.mean(seen) - 22.1) > 0.01
 

@@ -16,7 +16,7 @@ import msgspec
 import polars as pl
 import pytest
 
-import shoal as face
+import shoal
 from shoal.cli import main
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Column, Schema
@@ -27,7 +27,7 @@ from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.masking import Masking
 from shoal.runtime.kafka.serve.output import Record
 from shoal.runtime.kafka.serve.shards import Shard
-from shoal.views.frames import FrameView
+from shoal.views.frames import FrameGate
 from shoal.views.role_view import RoleView
 
 MARK = re.compile(rb"qzx[0-9]+w|98765[0-9]{4}", re.IGNORECASE)
@@ -265,7 +265,7 @@ def test_frames_in_memory(tmp_path):
     policy = load(tmp_path / "policy.yaml")
     released = role_view(frame, policy, "research", keys=KEYS).data
     seen = role_view(frame.filter(pl.col("age").is_not_null()), policy, "house", keys=KEYS).data
-    more = face.anonymize(
+    more = shoal.anonymize(
         frame.filter(pl.col("age").is_not_null()), quasi=["zip", "age"], sensitive=["diag"], plain=["ward"], k=3
     )
     for data in (released, seen, more.data):
@@ -282,7 +282,7 @@ def test_windows_withhold_their_texts():
 
     window = {"use": "tumbling", "size": 999}
     mask = MASKS.decode({"use": "aggregate", "function": "mean", "k": 3, "window": window})
-    viewed = FrameView(RoleView.resolve("r", schema, ["ward", "pay"], {"pay": mask}), frame.schema, KEYS).apply(
+    viewed = FrameGate(RoleView.resolve("r", schema, ["ward", "pay"], {"pay": mask}), frame.schema, KEYS).apply(
         frame.reverse()
     )
     assert viewed.withheld == 1

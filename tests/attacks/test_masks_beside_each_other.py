@@ -15,7 +15,7 @@ from shoal.masks import MASKS
 from shoal.masks.base import Context
 from shoal.masks.noise import reflected
 from shoal.testing.masks import fixed_ring
-from shoal.views.frames import FrameView
+from shoal.views.frames import FrameGate
 from shoal.views.role_view import RoleView
 
 KEYS = fixed_ring()
@@ -116,8 +116,8 @@ def test_what_masks_could_not_do_is_counted_and_said():
             "born": [datetime.date(2000, 1, 1)] * 3,
         }
     )
-    notes = FrameView(view, frame.schema, KEYS).notes(frame)
+    notes = FrameGate(view, frame.schema, KEYS).notes(frame)
     assert [n.split(" ")[:2] for n in notes] == [["no:", "1"], ["pay:", "1"], ["born:", "2"]]
     assert not any("12345" in n for n in notes)
     whole = frame.head(1)
-    assert FrameView(view, whole.schema, KEYS).notes(whole) == []
+    assert FrameGate(view, whole.schema, KEYS).notes(whole) == []

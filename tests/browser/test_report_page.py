@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import shoal
+from shoal.api import anonymize_series
 from shoal.datasets.hospital import hospital
 from shoal.datasets.series import sales_curves
-from shoal.face import anonymize_series
 
 pytestmark = pytest.mark.system
 

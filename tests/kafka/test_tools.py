@@ -32,7 +32,7 @@ from shoal.runtime.kafka.tools.feed import Feeder
 from shoal.runtime.kafka.tools.replay import Replay
 from shoal.runtime.kafka.tools.send import TopicWriter
 from shoal.runtime.kafka.tools.watch import Watch
-from shoal.views.records import RecordViews
+from shoal.views.records import RecordGate
 
 pytestmark = pytest.mark.system
 NUMBER = itertools.count()
@@ -279,7 +279,7 @@ def letters(cluster, place, monkeypatch):
         writer.produce(topic, msgspec.json.encode(record), key=str(number), partition=number % 2)
     writer.produce(topic, b"Ott, no json", partition=0)
     writer.flush(20)
-    able = RecordViews.many
+    able = RecordGate.many
 
     def unable(self, records):
         kept = list(records)
@@ -287,7 +287,7 @@ def letters(cluster, place, monkeypatch):
         return able(self, [b"" if at in hard else record for at, record in enumerate(kept)])
 
     with monkeypatch.context() as patch:
-        patch.setattr(RecordViews, "many", unable)
+        patch.setattr(RecordGate, "many", unable)
         work(file, 41)
     return drain(cluster, f"{topic}.shoal.dead")
 

@@ -1,4 +1,4 @@
-"""Laws of a whole release, through the face: random tables, hierarchies, promises and methods."""
+"""Laws of a whole release, through the short calls: random tables, hierarchies, promises and methods."""
 
 from __future__ import annotations
 

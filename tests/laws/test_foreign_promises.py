@@ -10,11 +10,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from shoal.api import anonymize
 from shoal.core.errors import PromiseError, UsageError
 from shoal.core.groups import Groups
 from shoal.core.schema import Column, Schema
 from shoal.core.table import code
-from shoal.face import anonymize
 from shoal.promises.base import Promise, Rule
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.streams.batches import Batches

@@ -19,10 +19,10 @@ from shoal.masks import MASKS
 from shoal.runtime.kafka.formats.record_frames import RecordFrames
 from shoal.testing.masks import fixed_ring
 from shoal.views.fitting import FROM, admit, fit
-from shoal.views.frames import FrameView
-from shoal.views.records import RecordViews
+from shoal.views.frames import FrameGate
+from shoal.views.records import RecordGate
 from shoal.views.role_view import RoleView
-from shoal.views.windows import WindowView
+from shoal.views.windows import WindowGate
 
 KEYS = fixed_ring("secret")
 MARK = "Zoe-4711"
@@ -67,7 +67,7 @@ def test_a_clear_value_is_of_its_declared_type_or_its_record_is_refused(kind, va
     name = "a.b" if inside else "a"
     schema = Schema({"pid": Column("subject"), name: Column("plain", type=kind)})
     record = {"pid": 1, "a": {"b": value} if inside else value}
-    made = RecordViews([RoleView.resolve("r", schema, [name])], KEYS).many([json.dumps(record).encode()])
+    made = RecordGate([RoleView.resolve("r", schema, [name])], KEYS).many([json.dumps(record).encode()])
     assert (not made.refused) == fits(value, kind)
     if made.refused:
         assert MARK not in made.refused[0][1]
@@ -96,7 +96,7 @@ def test_a_promise_view_and_a_windowed_view_refuse_the_same_records(kind, value)
         kept = json.loads(written)["a"]
         assert kept == value or kind in ("date", "datetime")
     mask = MASKS.decode({"use": "aggregate", "function": "mean", "k": 2, "window": {"use": "tumbling", "size": 1}})
-    window = WindowView(RoleView.resolve("r", schema, ["a", "n"], {"n": mask}), KEYS)
+    window = WindowGate(RoleView.resolve("r", schema, ["a", "n"], {"n": mask}), KEYS)
     outcomes = [*window.push(record), *window.flush()]
     assert (outcomes[0].reason != "unreadable") == fits(value, kind)
     assert all(o.record is None or MARK.encode() not in o.record or value == MARK for o in outcomes)
@@ -117,7 +117,7 @@ def test_a_column_of_more_than_single_values_is_refused_whatever_it_is_declared(
     schema = Schema({"a": Column("plain", type=kind)})
     frame = column.to_frame()
     with pytest.raises(InputError) as caught:
-        FrameView(RoleView.resolve("r", schema, ["a"]), frame.schema, KEYS).apply(frame)
+        FrameGate(RoleView.resolve("r", schema, ["a"]), frame.schema, KEYS).apply(frame)
     assert MARK not in str(caught.value)
     assert "columns.a" in caught.value.where
 
@@ -126,7 +126,7 @@ def test_the_names_of_undeclared_fields_are_not_quoted_either():
     frame = pl.DataFrame({"a": [{MARK: 1}]})
     schema = Schema({"a": Column("plain")})
     with pytest.raises(ShoalError) as caught:
-        FrameView(RoleView.resolve("r", schema, ["a"]), frame.schema, KEYS)
+        FrameGate(RoleView.resolve("r", schema, ["a"]), frame.schema, KEYS)
     assert MARK not in str(caught.value) + str(caught.value.hint)
 
 
@@ -154,21 +154,21 @@ def test_a_column_that_leaves_is_of_its_declared_type(kind, stored, values):
     schema = Schema({"a": Column("plain", type=kind)})
     view = RoleView.resolve("r", schema, ["a"])
     try:
-        out = FrameView(view, column.to_frame().schema, KEYS).apply(column.to_frame()).data["a"]
+        out = FrameGate(view, column.to_frame().schema, KEYS).apply(column.to_frame()).data["a"]
     except InputError:
         assert stored not in FROM[kind] or fit(column, kind).null_count() > column.null_count()
         return
     assert stored in FROM[kind]
     assert out.null_count() == column.null_count()
     assert all(isinstance(v, PYTHON[kind]) for v in out.drop_nulls().to_list())
-    fitted = FrameView(view, column.to_frame().schema, KEYS)
+    fitted = FrameGate(view, column.to_frame().schema, KEYS)
     again = fitted.fit(column.to_frame(), null_rows=True)["a"]
     assert again.equals(out, null_equal=True)
 
 
 def test_a_whole_number_is_not_cut_out_of_a_fraction():
     frame = pl.DataFrame({"a": [2.0, 2.5]})
-    view = FrameView(RoleView.resolve("r", Schema({"a": Column("plain", type="int")}), ["a"]), frame.schema, KEYS)
+    view = FrameGate(RoleView.resolve("r", Schema({"a": Column("plain", type="int")}), ["a"]), frame.schema, KEYS)
     with pytest.raises(InputError, match="1 values are not of type int"):
         view.apply(frame)
 
@@ -177,7 +177,7 @@ def test_a_whole_number_is_not_cut_out_of_a_fraction():
 def test_categories_that_only_withheld_rows_have_do_not_leave(dtype):
     frame = pl.DataFrame({"a": pl.Series([MARK, "E10"], dtype=dtype)})[1:]
     schema = Schema({"a": Column("plain")})
-    out = FrameView(RoleView.resolve("r", schema, ["a"]), frame.schema, KEYS).apply(frame).data
+    out = FrameGate(RoleView.resolve("r", schema, ["a"]), frame.schema, KEYS).apply(frame).data
     file = io.BytesIO()
     out.write_parquet(file)
     assert out["a"].dtype == pl.String

@@ -190,7 +190,7 @@ def test_preview_shows_every_value_from_itself_to_nothing(hierarchy, values):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 10**6), st.data())
-def test_whole_ranges_are_halved_as_in_the_seed(low, width, data):
+def test_whole_ranges_are_halved_as_in_garai_2019(low, width, data):
     """Garai 2019, section 3.4.5: split at ⌈(low+high)/2⌉ into [low, m-1] and [m, high], as plain Python."""
     high = low + width
     value = data.draw(st.integers(low, high))

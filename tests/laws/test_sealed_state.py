@@ -22,22 +22,22 @@ KEY = bytes(range(32))
 CONTENT = st.binary(max_size=60)
 
 
-@given(content=CONTENT, kind=st.text(max_size=5), place=st.text(max_size=5), version=st.integers(0, 9))
+@given(content=CONTENT, kind=st.text(max_size=5), context=st.text(max_size=5), version=st.integers(0, 9))
 def test_what_is_sealed_opens_in_its_place_only_and_gives_the_same_bytes(
-    content: bytes, kind: str, place: str, version: int
+    content: bytes, kind: str, context: str, version: int
 ) -> None:
-    sealed = seal(content, kind, KEY, version=version, place=place)
-    assert sealed == seal(content, kind, KEY, version=version, place=place)
-    assert unseal(sealed, kind, KEY, version=version, place=place) == content
+    sealed = seal(content, kind, KEY, version=version, context=context)
+    assert sealed == seal(content, kind, KEY, version=version, context=context)
+    assert unseal(sealed, kind, KEY, version=version, context=context) == content
     others: list[dict[str, Any]] = [
         {"kind": kind + "x"},
-        {"place": place + "x"},
+        {"context": context + "x"},
         {"version": version + 1},
         {"key": bytes(32)},
         {"key": None},
     ]
     for other in others:
-        asked = {"kind": kind, "place": place, "version": version, "key": KEY} | other
+        asked = {"kind": kind, "context": context, "version": version, "key": KEY} | other
         with pytest.raises((InputError, UsageError)):
             unseal(sealed, **asked)
 

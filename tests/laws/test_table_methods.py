@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from shoal.api import anonymize
 from shoal.core.errors import PromiseError, UsageError
 from shoal.core.hierarchy.prefix import Prefix
 from shoal.core.hierarchy.range import Range
@@ -19,7 +20,6 @@ from shoal.core.hierarchy.tree import Tree
 from shoal.core.release import boxes_of
 from shoal.core.schema import Column, Schema
 from shoal.core.table import code
-from shoal.face import anonymize
 from shoal.measures.loss import loss
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity

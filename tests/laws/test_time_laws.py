@@ -27,9 +27,9 @@ from shoal.runtime.kafka.formats.record_frames import RecordFrames
 from shoal.streams import STREAM_METHODS
 from shoal.streams.base import Batch
 from shoal.streams.z_stream import z_anonymity
-from shoal.views.frames import FOREVER, FrameView
+from shoal.views.frames import FOREVER, FrameGate
 from shoal.views.role_view import RoleView
-from shoal.views.windows import WindowView
+from shoal.views.windows import WindowGate
 
 KEY = bytes(range(32))
 KEYS = KeyRing({"default": {1: KEY}})
@@ -119,12 +119,12 @@ def test_files_windows_and_kafka_records_agree_on_untyped_times(rows: list[Any],
     frame, refused = RecordFrames(view, KEYS).read(lines)
     assert not refused
     assert micros(frame["at"], unit).tolist() == expected
-    times = FrameView(view, frame.schema, KEYS).times(frame)
+    times = FrameGate(view, frame.schema, KEYS).times(frame)
     assert [-1 if t == -FOREVER else t for t in times] == expected
     mask = MASKS.decode(
         {"use": "aggregate", "function": "mean", "k": 2, "window": {"use": "tumbling", "size": "1h30m"}}
     )
-    windows = WindowView(RoleView.resolve("r", schema, ["age"], {"age": mask}), KEYS)
+    windows = WindowGate(RoleView.resolve("r", schema, ["age"], {"age": mask}), KEYS)
     done = {o.number: o.reason for line in lines for o in windows.push(line)}
     assert [n for n, why in done.items() if why == "no time"] == [i for i, t in enumerate(expected) if t < 0]
     published = [json.loads(line) for line in RecordFrames(view, KEYS).write(frame)]
@@ -173,7 +173,7 @@ def test_one_absurd_record_silences_no_window_view(gaps: list[int], who: list[in
     mask = MASKS.decode({"use": "aggregate", "function": "mean", "k": 2, "window": {"use": "tumbling", "size": "1m"}})
 
     def released(rows: list[tuple[int, int]]) -> dict[int, Any]:
-        running = WindowView(RoleView.resolve("r", schema, ["age"], {"age": mask}), KEYS)
+        running = WindowGate(RoleView.resolve("r", schema, ["age"], {"age": mask}), KEYS)
         lines = [json.dumps({"at": t, "who": w, "age": w}).encode() for t, w in rows]
         done = [o for line in lines for o in running.push(line)] + running.flush()
         assert sorted(o.number for o in done) == list(range(len(rows)))

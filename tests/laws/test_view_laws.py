@@ -19,8 +19,8 @@ from shoal.masks import MASKS
 from shoal.masks.chain import Chain
 from shoal.policy.paths import matching, steps, tree
 from shoal.testing.masks import fixed_ring
-from shoal.views.frames import FrameView
-from shoal.views.records import RecordViews
+from shoal.views.frames import FrameGate
+from shoal.views.records import RecordGate
 from shoal.views.role_view import RoleView
 from shoal.views.types import record_type
 from shoal.views.windows import frame_of, plain, told_in_utc
@@ -123,10 +123,10 @@ def test_records_and_columns_agree(pair, rows):
     raw = [json.dumps(row).encode() for row in rows]
     decode = msgspec.json.Decoder(record_type(tree(SCHEMA.columns), SCHEMA)).decode
     frame = frame_of([told_in_utc(plain(decode(r))) for r in raw], SCHEMA)
-    made = RecordViews(pair, KEYS).many(raw)
+    made = RecordGate(pair, KEYS).many(raw)
     assert not made.refused
     for view, out in zip(pair, made.views, strict=True):
-        viewed = FrameView(view, frame.schema, KEYS).apply(frame)
+        viewed = FrameGate(view, frame.schema, KEYS).apply(frame)
         assert [json.loads(r) for r in out] == [as_json(row) for row in viewed.data.to_dicts()]
         assert viewed.subjects.to_list() == [str(row["pid"]) for row in rows]
 
@@ -145,7 +145,7 @@ def leaves(value, path=""):
 @given(views(), records)
 def test_nothing_leaves_that_is_not_shown(view, row):
     marked = json.loads(json.dumps(row))
-    (out,) = RecordViews([view], KEYS)(json.dumps(marked).encode())
+    (out,) = RecordGate([view], KEYS)(json.dumps(marked).encode())
     seen = dict(leaves(json.loads(out)))
     assert "undeclared" not in seen
     allowed = {*view.shown, *view.masks}
@@ -158,7 +158,7 @@ def test_nothing_leaves_that_is_not_shown(view, row):
 
 @given(views(), records)
 def test_output_types_are_known_before_running(view, row):
-    (out,) = RecordViews([view], KEYS)(json.dumps(row).encode())
+    (out,) = RecordGate([view], KEYS)(json.dumps(row).encode())
     python = {"int": int, "float": (int, float), "str": str, "bool": bool, "date": str, "datetime": str}
     kinds = view.outputs()
     for path, value in leaves(json.loads(out)):
@@ -171,7 +171,7 @@ JUNK = [b'{"age": "Zoe"}', b'{"pid": [1]}', b"[]", b"null", b'"Zoe"']
 
 @given(views(), st.binary(max_size=60) | st.sampled_from(JUNK))
 def test_a_bad_record_is_refused_and_nobody_is_quoted(view, junk):
-    made = RecordViews([view], KEYS).many([junk, b'{"pid": 1}'])
+    made = RecordGate([view], KEYS).many([junk, b'{"pid": 1}'])
     assert len(made.views[0]) + len(made.refused) == 2
     for position, reason in made.refused:
         assert position == 0
@@ -181,7 +181,7 @@ def test_a_bad_record_is_refused_and_nobody_is_quoted(view, junk):
 def test_the_spelling_of_a_value_is_not_handed_on():
     """Odd spelling of a number or a text would tie two roles' views of one record together."""
     view = RoleView.resolve("a", SCHEMA, ["weight", "ins"], {})
-    (out,) = RecordViews([view], KEYS)(b'{"weight": 1.10e0, "ins": {"co": "T\\u004b"}}')
+    (out,) = RecordGate([view], KEYS)(b'{"weight": 1.10e0, "ins": {"co": "T\\u004b"}}')
     assert b'"weight":1.1,' in out
     assert b'"TK"' in out
 
@@ -215,14 +215,14 @@ def test_steps_and_groups():
 def test_data_without_a_shown_column_is_refused():
     view = RoleView.resolve("nurse", SCHEMA, ["age"], {})
     with pytest.raises(PolicyError, match=r"no column .age."):
-        FrameView(view, pl.DataFrame({"pid": [1]}).schema, KEYS)
+        FrameGate(view, pl.DataFrame({"pid": [1]}).schema, KEYS)
 
 
 def test_a_column_of_another_type_is_refused_without_a_value():
     schema = Schema({"age": Column("quasi", type="int")})
     frame = pl.DataFrame({"age": ["28", "Zoe"]})
     with pytest.raises(InputError) as caught:
-        FrameView(RoleView.resolve("a", schema, ["age"]), frame.schema, KEYS).apply(frame)
+        FrameGate(RoleView.resolve("a", schema, ["age"]), frame.schema, KEYS).apply(frame)
     assert "Zoe" not in str(caught.value)
 
 
@@ -234,7 +234,7 @@ def test_the_same_vault_serves_records_and_columns(tmp_path):
         {"name": MASKS.decode({"use": "tokenize", "form": "vault", "vault": "v.db"})},
         folder=Path(tmp_path),
     )
-    (out,) = RecordViews([view], KEYS)(b'{"pid": 1, "name": "F. Ott"}')
+    (out,) = RecordGate([view], KEYS)(b'{"pid": 1, "name": "F. Ott"}')
     frame = pl.DataFrame({"pid": [2, 1], "name": ["F. Ott", "L. Lieb"]})
-    made = FrameView(view, frame.schema, KEYS).apply(frame).data["name"].to_list()
+    made = FrameGate(view, frame.schema, KEYS).apply(frame).data["name"].to_list()
     assert json.loads(out)["name"] == made[0] != made[1]

@@ -14,9 +14,9 @@ from shoal.core.schema import Column, Schema
 from shoal.masks import MASKS
 from shoal.masks.windows import Assigner, Session, Sliding, Tumbling
 from shoal.testing.masks import fixed_ring
-from shoal.views.frames import FrameView
+from shoal.views.frames import FrameGate
 from shoal.views.role_view import RoleView
-from shoal.views.windows import WindowView
+from shoal.views.windows import WindowGate
 
 S = 1_000_000
 KEYS = fixed_ring()
@@ -156,7 +156,7 @@ def records(stream, who):
 @given(specs, late_streams(), people)
 def test_every_record_has_one_outcome_and_small_windows_are_withheld(spec, stream, who):
     window, name, more = spec
-    running = WindowView(view(window, name, **more), KEYS)
+    running = WindowGate(view(window, name, **more), KEYS)
     done = [o for r in records(stream, who) for o in running.push(r)] + running.flush()
     assert sorted(o.number for o in done) == list(range(len(stream)))
     assert running.held == 0
@@ -168,13 +168,13 @@ def test_a_stream_and_a_file_agree(spec, stream, who):
     window, name, more = spec
     rows = records(stream, who)
     chosen = view(window, name, **more)
-    running = WindowView(chosen, KEYS)
+    running = WindowGate(chosen, KEYS)
     done = [o for r in rows for o in running.push(r)] + running.flush()
     if not rows:
         return
     kinds = {"time": pl.Int64, "pid": pl.Int64, "age": pl.Int64, "ward": pl.String}
     frame = pl.DataFrame([json.loads(r) for r in rows], schema=kinds)
-    viewed = FrameView(chosen, frame.schema, KEYS).apply(frame)
+    viewed = FrameGate(chosen, frame.schema, KEYS).apply(frame)
     from_file = dict(zip(viewed.rows.to_list(), viewed.data.to_dicts(), strict=True))
     assert {o.number: json.loads(o.record) for o in done if o.record is not None} == from_file
 
@@ -183,17 +183,17 @@ def test_a_stream_and_a_file_agree(spec, stream, who):
 def test_a_resumed_stream_is_like_an_uninterrupted_one(spec, stream, who, at):
     window, name, more = spec
     rows = records(stream, who)
-    whole = WindowView(view(window, name, **more), KEYS)
+    whole = WindowGate(view(window, name, **more), KEYS)
     expected = [o for r in rows for o in whole.push(r)] + whole.flush()
-    first = WindowView(view(window, name, **more), KEYS)
+    first = WindowGate(view(window, name, **more), KEYS)
     made = [o for r in rows[:at] for o in first.push(r)]
-    second = WindowView(view(window, name, **more), KEYS)
+    second = WindowGate(view(window, name, **more), KEYS)
     second.restore(first.snapshot())
     assert made + [o for r in rows[at:] for o in second.push(r)] + second.flush() == expected
 
 
 def test_bad_records_in_a_stream_are_withheld_with_a_reason():
-    running = WindowView(view({"use": "tumbling", "size": 2}), KEYS)
+    running = WindowGate(view({"use": "tumbling", "size": 2}), KEYS)
     out = [o for r in (b"{", b'{"time": null}', b'{"time": 5, "age": "Zoe"}') for o in running.push(r)]
     assert [o.reason for o in out] == ["unreadable", "no time", "unreadable"]
     assert all(o.record is None for o in out)
@@ -204,7 +204,7 @@ def test_one_absurd_time_closes_no_window_where_a_bound_is_declared(subject):
     columns = {"time": Column("time", ahead="1h"), "age": Column("plain", type="int")}
     columns |= {"pid": Column("subject")} if subject else {}
     mask = MASKS.decode({"use": "aggregate", "function": "mean", "k": 2, "window": {"use": "tumbling", "size": "10s"}})
-    running = WindowView(RoleView.resolve("r", Schema(columns), ["age"], {"age": mask}), KEYS)
+    running = WindowGate(RoleView.resolve("r", Schema(columns), ["age"], {"age": mask}), KEYS)
 
     def push(time, who):
         return running.push(json.dumps({"time": time, "age": 30, "pid": who}).encode())
@@ -222,7 +222,7 @@ def test_one_absurd_time_closes_no_window_where_a_bound_is_declared(subject):
 
 def test_a_window_of_fewer_people_than_k_is_not_published_as_the_mean_of_two():
     chosen = view({"use": "tumbling", "size": 4}, "aggregate", k=3)
-    running = WindowView(chosen, KEYS)
+    running = WindowGate(chosen, KEYS)
     rows = [{"time": t, "pid": t % 2, "age": 30 + t, "ward": "a"} for t in range(4)]
     done = [o for r in rows for o in running.push(json.dumps(r).encode())] + running.flush()
     assert [o.reason for o in done] == ["too few people in its window"] * 4
@@ -235,4 +235,4 @@ def test_windows_that_cannot_be():
     with pytest.raises(UsageError, match="slide"):
         MASKS.decode("shuffle").__class__(window=Sliding(4, 2))
     with pytest.raises(UsageError, match="one and the same"):
-        WindowView(RoleView.resolve("a", SCHEMA, ["age"], {"age": MASKS.decode("shuffle")}), KEYS)
+        WindowGate(RoleView.resolve("a", SCHEMA, ["age"], {"age": MASKS.decode("shuffle")}), KEYS)

@@ -1,4 +1,4 @@
-"""Allgöwer 2023, section CASTLE: VInfoLoss, and Tables 6 to 9 (k, l and t of each; the seed names no t for Table 9)."""
+"""Allgöwer 2023, section CASTLE: VInfoLoss, and Tables 6 to 9 (k, l and t of each; it names no t for Table 9)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DIAGNOSES = ["Covid", "Asthma", "Covid", "Diabetes", "Covid", "Covid", "Asthma",
 TABLE_7 = {"Germany [25 - 55]": [1, 3, 6], "UK [20 - 45]": [2, 5, 8], "Spain [30 - 70]": [4, 7, 9]}
 TABLE_8 = {"EU [25 - 55]": [1, 6, 7], "UK [20 - 45]": [2, 5, 8], "EU [30 - 70]": [3, 4, 9]}
 TABLE_9 = {"EU [25 - 60]": [1, 4, 6], "UK [20 - 45]": [2, 5, 8], "EU [30 - 70]": [3, 7, 9]}
-# Figure 14: nine leaves, three under Germany; the seed names Germany, Spain and the UK, its cities are ours
+# Figure 14: nine leaves, three under Germany; it names Germany, Spain and the UK, its cities are ours
 RESIDENCY = {
     "EU": {"Germany": ["Berlin", "Hamburg", "Munich"], "Spain": ["Madrid", "Seville", "Malaga"]},
     "UK": {"England": ["London", "Leeds", "York"]},

@@ -87,7 +87,7 @@ def test_the_groups_of_figure_3_8_are_published_as_it_shows():
 
 
 def test_listing_3_10_runs_and_costs_no_more_than_its_figure():
-    """The seed's result hangs on chance; ours, whatever the seed, is 2-anonymous and leaves the status alone."""
+    """The published result hangs on chance; ours, whatever the seed, is 2-anonymous and leaves the status alone."""
     table = code(STAFF, RUN)
     for seed in range(10):
         labels = Forest().group(table, [KAnonymity(2)], seed=seed).labels

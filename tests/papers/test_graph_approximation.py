@@ -60,7 +60,7 @@ def test_the_edge_of_the_example_costs_five_thirds():
 def test_two_tables_with_one_graph(k):
     """Section 2.3.2: both tables are a clique whose edges all cost 2l, and their costs differ.
 
-    The seed gives 4kl for table B. Its first column is all 0 and its last all 1: they need no suppression, so the right
+    Garai gives 4kl for table B. Its first column is all 0 and its last all 1: they need no suppression, so the right
     cost is k(4l - 2); for k = 3 both tables cost 18.
     """
     l = 2 ** (k - 2)

@@ -14,8 +14,8 @@ from shoal.policy.load import load
 from shoal.release import roles as role_views
 from shoal.testing.masks import fixed_ring
 from shoal.verifier import verify
-from shoal.views.frames import FrameView
-from shoal.views.records import RecordViews
+from shoal.views.frames import FrameGate
+from shoal.views.records import RecordGate
 from shoal.views.role_view import RoleView
 
 HOSPITAL = Path(__file__).resolve().parents[2] / "examples" / "hospital"
@@ -72,7 +72,7 @@ def test_tables_2_to_4_cell_for_cell(policy, patients, role, table):
 @pytest.mark.parametrize(("role", "table"), [("doctor", TABLE_2), ("nurse", TABLE_3), ("administration", TABLE_4)])
 def test_tables_2_to_4_from_json_records(policy, patients, role, table):
     records = patients.write_ndjson().encode().splitlines()
-    made = RecordViews([RoleView.of(policy, role)], KEYS).many(records)
+    made = RecordGate([RoleView.of(policy, role)], KEYS).many(records)
     frame = pl.read_ndjson(b"\n".join(made.views[0]))
     assert not made.refused
     assert text(frame) == cells(table)
@@ -160,8 +160,8 @@ def run(rows: dict, column: str, mask: dict, types: dict) -> list:
     frame = pl.DataFrame(rows)
     schema = Schema({name: Column("plain", type=types.get(name)) for name in rows})
     view = RoleView.resolve("role", schema, "everything", {column: MASKS.decode(mask)})
-    made = FrameView(view, frame.schema, KEYS).apply(frame).data[column].to_list()
-    records = RecordViews([view], KEYS).many(frame.write_ndjson().encode().splitlines())
+    made = FrameGate(view, frame.schema, KEYS).apply(frame).data[column].to_list()
+    records = RecordGate([view], KEYS).many(frame.write_ndjson().encode().splitlines())
     import json
 
     assert [json.loads(r)[column] for r in records.views[0]] == made

@@ -17,7 +17,7 @@ from shoal.core.hierarchy.tree import Tree
 from shoal.core.release import boxes_of
 from shoal.core.schema import Column, Schema
 from shoal.core.table import code
-from shoal.datasets.hospital import seed_hospital
+from shoal.datasets.hospital import six_patients
 from shoal.measures.attack import join
 from shoal.measures.loss import level_cost, loss
 from shoal.promises.k_anonymity import KAnonymity
@@ -26,7 +26,7 @@ from shoal.promises.t_closeness import TCloseness
 from shoal.verifier import verify
 
 
-def test_000_table_2_2_is_3_anonymous():
+def test_bacconi_2021_table_2_2_is_3_anonymous():
     """The row of asterisks is withheld: its sensitive cell is suppressed, too (page of Table 2.2)."""
     published = pl.DataFrame(
         {
@@ -58,7 +58,7 @@ PATIENTS = pl.DataFrame(
 CENSUS = PATIENTS.select("age", "name", "zip")
 
 
-def test_004_figures_1_1_to_1_4_truncation_restores_4_of_4():
+def test_garai_2019_figures_1_1_to_1_4_truncation_restores_4_of_4():
     truncated = PATIENTS.drop("ssn", "name")
     found = join(truncated, CENSUS, ["age", "zip"])
     assert (found.unique, found.expected) == (4, 4.0)
@@ -67,7 +67,7 @@ def test_004_figures_1_1_to_1_4_truncation_restores_4_of_4():
 
 
 @pytest.mark.parametrize("k", [2, 4])
-def test_004_after_anonymization_the_attack_restores_nobody(k):
+def test_garai_2019_after_anonymization_the_attack_restores_nobody(k):
     quasi = {"age": Range(), "race": Suppress(), "gender": Suppress(), "zip": Prefix(5)}
     released = shoal.anonymize(PATIENTS, quasi=quasi, sensitive=["disease"], k=k).data
     assert set(released.columns) == {"age", "race", "gender", "zip", "disease"}
@@ -88,7 +88,7 @@ SALARIES = pl.DataFrame(
 
 
 @pytest.mark.parametrize("ages", [("*", "24"), ("[20...30]", "24")], ids=["Figure 1.5", "Figure 1.6"])
-def test_004_figures_1_5_and_1_6_are_2_anonymous(ages):
+def test_garai_2019_figures_1_5_and_1_6_are_2_anonymous(ages):
     published = pl.DataFrame(
         {
             "name": ["*"] * 4,
@@ -101,7 +101,7 @@ def test_004_figures_1_5_and_1_6_are_2_anonymous(ages):
     assert not verify(published, ["name", "age", "gender"], [KAnonymity(3)]).kept
 
 
-def test_004_figure_1_5_is_what_we_publish_with_suppression():
+def test_garai_2019_figure_1_5_is_what_we_publish_with_suppression():
     everything = {"name": Suppress(), "age": Suppress(), "gender": Suppress()}
     made = shoal.anonymize(SALARIES, quasi=everything, plain=["salary"], k=2, keep_order=True)
     assert made.data.rows() == [
@@ -113,7 +113,7 @@ def test_004_figure_1_5_is_what_we_publish_with_suppression():
     assert made.report.loss.generalization_cost == 6, "section 1.4.3: the number of stars"
 
 
-def test_004_figure_1_6_is_what_we_publish_with_the_seeds_ages():
+def test_garai_2019_figure_1_6_is_what_we_publish_with_its_ages():
     """The figure's node [20...30] is drawn by hand; the group's own interval is tighter."""
     made = shoal.anonymize(
         SALARIES, quasi={"name": Suppress(), "age": Range(), "gender": Suppress()}, k=2, keep_order=True
@@ -121,7 +121,7 @@ def test_004_figure_1_6_is_what_we_publish_with_the_seeds_ages():
     assert made.data["age"].to_list() == ["[25, 30]", "[25, 30]", "24", "24"]
 
 
-def test_004_figure_1_8_is_2_anonymous():
+def test_garai_2019_figure_1_8_is_2_anonymous():
     published = pl.DataFrame(
         {
             "gender": ["*", "female", "*", "*", "male", "female", "male", "*"],
@@ -147,7 +147,7 @@ def _cost(frame: pl.DataFrame, **hierarchies) -> float:
     return sum(float(level_cost(levels, boxes, j)[0]) for j, levels in enumerate(table.levels))
 
 
-def test_004_the_edge_of_the_first_two_rows_costs_five_thirds():
+def test_garai_2019_the_edge_of_the_first_two_rows_costs_five_thirds():
     """Scores [0..9] in a tree of three levels above the leaves: 4 and 7 meet two levels up (Figure 2.2 is lost)."""
     scores = {
         "0-3": {"0-1": ["0", "1"], "2-3": ["2", "3"]},
@@ -159,7 +159,7 @@ def test_004_the_edge_of_the_first_two_rows_costs_five_thirds():
     assert cost == pytest.approx(5 / 3)
 
 
-def test_004_listings_3_3_and_3_4_are_the_same_tree():
+def test_garai_2019_listings_3_3_and_3_4_are_the_same_tree():
     by_hand = Tree(nodes=GRADES)
     grades = pl.Series([leaf for leaves in GRADES.values() for leaf in leaves])
     ours, codes = Tree(children=3).compile(grades.sort())
@@ -169,11 +169,11 @@ def test_004_listings_3_3_and_3_4_are_the_same_tree():
     assert (same(ours, codes) == same(theirs, other)).all()
 
 
-def test_004_figure_3_5_the_value_4_of_0_to_10():
+def test_garai_2019_figure_3_5_the_value_4_of_0_to_10():
     assert Range(min=0, max=10, snap=True).preview(pl.Series([4])).row(0)[1] == "[3, 4]"
 
 
-def test_004_figures_3_6_and_3_7_prefixes_of_words():
+def test_garai_2019_figures_3_6_and_3_7_prefixes_of_words():
     """Sentences of 3 and 5 words that share two; the drawings are lost, the costs 3/5 and 1 are in the text."""
     alike = pl.DataFrame({"text": ["cats are wild", "cats are nice small animals"]})
     assert _cost(alike, text=Prefix(5, words=True)) == pytest.approx(3 / 5)
@@ -186,7 +186,7 @@ def test_004_figures_3_6_and_3_7_prefixes_of_words():
     assert shoal.anonymize(apart, quasi={"text": Prefix(5, words=True)}, k=2).data["text"].to_list() == ["*", "*"]
 
 
-def test_004_figures_3_8_and_3_9_integer_ranges():
+def test_garai_2019_figures_3_8_and_3_9_integer_ranges():
     run = Range(min=0, max=150, snap=True).preview(pl.Series([25, 47, 29, 35]))
     assert {"[0, 74]"} == set(run.filter(pl.col("0").is_in(["25", "47"]))["7"])
     assert any("[27, 36]" in row for row in run.rows()), "29 and 35"
@@ -197,10 +197,10 @@ def test_004_figures_3_8_and_3_9_integer_ranges():
     assert made.data.rows() == [("[25, 30]", "cats"), ("[38, 40]", "dogs"), ("[25, 30]", "cats"), ("[38, 40]", "dogs")]
 
 
-def test_003_table_5_three_people_two_diagnoses():
-    """Labels of the seed are made by hand: compare groups and promises."""
+def test_allgoewer_2023_table_5_three_people_two_diagnoses():
+    """Labels in the papers are made by hand: compare groups and promises."""
     published = (
-        seed_hospital()
+        six_patients()
         .select("diag")
         .with_columns(
             pl.Series("zip", ["XXXXX"] * 6),
@@ -241,8 +241,8 @@ TABLES = {  # the groups by row number; l; t by equal and by hierarchical distan
 
 
 @pytest.mark.parametrize("number", TABLES)
-def test_003_tables_7_8_and_9(number):
-    """Table 9's t is not in the seed: computed, with Covid and Asthma under one node."""
+def test_allgoewer_2023_tables_7_8_and_9(number):
+    """Table 9's t is not published: computed, with Covid and Asthma under one node."""
     groups, distinct, equal, hierarchical = TABLES[number]
     label = [next(f"group {g}" for g, rows in enumerate(groups) if at in rows) for at in range(1, 10)]
     published = WORKING.with_columns(pl.Series("residency", label))
@@ -261,11 +261,11 @@ def test_003_tables_7_8_and_9(number):
         assert verdict.findings[0].reached == pytest.approx(hierarchical)
 
 
-def test_003_the_distribution_of_the_working_example():
+def test_allgoewer_2023_the_distribution_of_the_working_example():
     assert dict(WORKING["diagnosis"].value_counts().rows()) == {"Covid": 4, "Diabetes": 3, "Asthma": 2}
 
 
-def test_003_information_loss_of_germany():
+def test_allgoewer_2023_information_loss_of_germany():
     """VInfoLoss counts leaves without the first, (3-1)/(9-1) = 2/8; ours is 3/9, leaves over leaves."""
     residency = Tree(
         nodes={

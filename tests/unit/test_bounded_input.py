@@ -12,7 +12,7 @@ from shoal.core.schema import Column, Schema
 from shoal.policy.yaml import DEEPEST, parse
 from shoal.streams import STREAM_METHODS
 from shoal.testing.masks import fixed_ring
-from shoal.views.records import RecordViews
+from shoal.views.records import RecordGate
 from shoal.views.role_view import RoleView
 
 
@@ -33,7 +33,7 @@ def test_a_policy_without_end_is_refused(text):
 @pytest.mark.parametrize("shown", [["a"], ["b"]])
 def test_a_record_nested_deeply_is_refused_or_skipped(depth, shown):
     schema = Schema({"a": Column("plain"), "b": Column("plain")})
-    views = RecordViews([RoleView.resolve("r", schema, shown)], fixed_ring())
+    views = RecordGate([RoleView.resolve("r", schema, shown)], fixed_ring())
     made = views.many([b'{"b": 1, "a": ' + b"[" * depth + b"]" * depth + b"}", b'{"a": 1, "b": 1}'])
     assert len(made.views[0]) + len(made.refused) == 2
     assert len(made.views[0]) >= 1

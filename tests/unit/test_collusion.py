@@ -93,8 +93,8 @@ def test_who_sees_all_learns_nothing_new():
 
 @pytest.mark.shared
 @pytest.mark.slow
-def test_the_claim_of_seed_003_on_real_patients(shared):
-    """Nurse and administration share payer, diagnosis and medication: "generic enough", says the seed. They are not."""
+def test_a_claim_of_allgoewer_2023_on_real_patients(shared):
+    """Nurse and administration share payer, diagnosis and medication: "generic enough", it says. They are not."""
     file = shared / "data" / "diabetes_130us" / "diabetic_data.csv.gz"
     frame = pl.read_csv(file, infer_schema=False).sample(10_000, seed=1)
     roles = {"patient_nbr": "subject", "encounter_id": "identifier", "diag_1": "sensitive"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shoal.face import anonymize_series
+from shoal.api import anonymize_series
 from shoal.report import series_pictures as curve_pictures
 from shoal.report.series_page import render
 

@@ -19,7 +19,7 @@ from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.output import Disguise, Record
 from shoal.runtime.kafka.state import changelog as state
 from shoal.runtime.kafka.state.changelog import Found, Seal, Snapshot, key_of, pieces_of
-from shoal.views.records import RecordViews
+from shoal.views.records import RecordGate
 from shoal.views.role_view import RoleView
 
 KEYS = KeyRing({"default": {1: bytes(range(32))}})
@@ -146,7 +146,7 @@ def test_no_record_can_stop_a_view(role):
     schema = Schema({**POLICY.schema.columns, "since": text})
     policy = msgspec.structs.replace(POLICY, schema=schema, views=views)
     if role == "plain":
-        done = RecordViews([RoleView.of(policy, role)], KEYS).many(POISON[:2])
+        done = RecordGate([RoleView.of(policy, role)], KEYS).many(POISON[:2])
         assert [at for at, _ in done.refused] == [0, 1]
         return
     view = stateful.start(policy, role, 0, KEYS, Disguise(policy.views[role], "visits", 4, KEYS), None)

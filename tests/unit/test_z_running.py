@@ -25,7 +25,7 @@ from shoal.core.schema import Column, Schema
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.rescan import rescan
 from shoal.promises.z_anonymity import ZAnonymity
-from shoal.release.position import Place, read, snapshot_file
+from shoal.release.position import Position, read, snapshot_file
 from shoal.release.stream import LocalRunner, StreamJob
 from shoal.streams.base import Batch
 from shoal.streams.chains import Coder
@@ -241,7 +241,7 @@ def test_sigterm_drains_and_leaves_a_resumable_snapshot(tmp_path: Path) -> None:
     assert b"stopped after event 2" in said
     stopped = read(snapshot_file(state, KeyRing.load(environ=environ).derive("default", "stream")))
     assert stopped is not None
-    assert stopped.place == Place(read=2)  # of a pipe; nothing is skipped of the next one
+    assert stopped.position == Position(read=2)  # of a pipe; nothing is skipped of the next one
     assert int.from_bytes(stopped.state[:8], "little") == 2
 
 

@@ -33,8 +33,8 @@ def attack(
     json
         Figures as JSON.
     """
+    from shoal.api import attack as join
     from shoal.connect import files
-    from shoal.face import attack as join
 
     if not on:
         raise UsageError("no columns to join on", where="--on", hint="name columns that both tables have")

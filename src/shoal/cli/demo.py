@@ -22,9 +22,9 @@ def demo(*, rows: int = 5000, out: Annotated[str, Parameter(alias="-o")] = "out"
     seed
         The same seed gives the same hospital.
     """
+    from shoal.api import anonymize
     from shoal.connect import files
     from shoal.datasets.hospital import hospital
-    from shoal.face import anonymize
 
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)

@@ -78,7 +78,7 @@ def measure(
     json
         Figures as JSON.
     """
-    from shoal.face import measure as measured
+    from shoal.api import measure as measured
 
     if events.stream:
         only_with(False, "a table: leave out --stream", quasi=quasi, sensitive=sensitive)

@@ -14,7 +14,7 @@ from shoal.core.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from shoal.release.position import Place
+    from shoal.release.position import Position
     from shoal.release.stream import LocalRunner, StreamJob
 
 Unit = Literal["s", "ms", "us", "ns"]
@@ -76,7 +76,7 @@ class Running:
         A key ring; without it SHOAL_KEYS and SHOAL_KEY_… say. Without any key a random one serves this run only.
     snapshot
         A file: continue from it if it exists, and leave the state in it at the end or when asked to stop. It knows
-        how far its input file was read: the same file goes on behind that, any other input from its start.
+        how far its input file was read: the same file goes on after that, any other input from its start.
         Beside it, in FILE.ticks, stands until then when the clock moved on though no event came.
     synthetic
         A file for the operator only: one line per released event, its number, or -1 if it was invented.
@@ -168,17 +168,17 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
 
     from shoal.connect.events import Events, Sink
     from shoal.core.originals import keep_apart
-    from shoal.release import position as places
+    from shoal.release import position as positions
     from shoal.release.stream import QUIET, LocalRunner, figures
     from shoal.release.ticks import TickLog
 
     keep_apart([output, how.synthetic], [events])
     key = job.key()
-    file = places.snapshot_file(Path(how.snapshot), key) if how.snapshot else None
-    stopped = places.read(file) if file is not None else None
-    place = places.Place.of(events, key).after(stopped.place if stopped is not None else None, key)
+    file = positions.snapshot_file(Path(how.snapshot), key) if how.snapshot else None
+    stopped = positions.read(file) if file is not None else None
+    at = positions.Position.of(events, key).after(stopped.position if stopped is not None else None, key)
     if stopped is not None:
-        say(_where(events, place, stopped.place))
+        say(_where(events, at, stopped.position))
     types = (job.view or job).schema.types()
     source = Events(events, job.columns, strict=how.strict, beat=QUIET, types=types)
     sink = Sink(output, append=stopped is not None)
@@ -203,7 +203,7 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
 
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, asked)
-    live, begun = _Live(runner, places.behind(source, place.read)), runner.first
+    live, begun = _Live(runner, positions.unread(source, at.read)), runner.first
     try:
         ended = runner.run(live, lambda: bool(stop)) if file is None else _drain(runner, live, stop)
     finally:
@@ -211,7 +211,7 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
         if marks:
             marks.close()
     if file is not None:
-        places.write(file, place.moved(runner.first - begun), runner.snapshot())
+        positions.write(file, at.moved(runner.first - begun), runner.snapshot())
         runner.forget_ticks()
     live.line(end=True)
     _refuse_absent(job, source.unseen, runner.first - begun)
@@ -227,12 +227,12 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
     return 0
 
 
-def _where(events: str, place: Place, stopped: Place | None) -> str:
+def _where(events: str, position: Position, stopped: Position | None) -> str:
     """How a stream goes on from its snapshot."""
     name = "standard input" if events == "-" else events
-    if place.read:
-        return f"continuing {name} after its event {place.read:,}, where the snapshot stopped"
-    if stopped is not None and stopped.name == place.name != "-":
+    if position.read:
+        return f"continuing {name} after its event {position.read:,}, where the snapshot stopped"
+    if stopped is not None and stopped.name == position.name != "-":
         return f"continuing with {name} from its first event: it is not the file the snapshot stopped in"
     return f"continuing with {name} from its first event"
 

@@ -73,8 +73,8 @@ def verify(
     json
         Findings as JSON.
     """
+    from shoal.api import intersection
     from shoal.connect import files
-    from shoal.face import intersection
     from shoal.promises.z_anonymity import ZAnonymity
     from shoal.release.job import judge_of
 

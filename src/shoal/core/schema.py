@@ -95,7 +95,7 @@ class Schema(msgspec.Struct, frozen=True):
         subject: str | None = None,
         weights: Mapping[str, float] | None = None,
     ) -> Schema:
-        """A schema from lists of names, as the short calls of the face take them."""
+        """A schema from lists of names, as the short calls (``shoal.api``) take them."""
         weights = weights or {}
         columns = {name: Column("quasi", hierarchy=h, weight=weights.get(name, 1.0)) for name, h in quasi.items()}
         more: list[tuple[Role, list[str]]] = [

@@ -2,7 +2,7 @@
 
 *Sealed* has one meaning here: encrypted and authenticated (AES-SIV) with a key of the ring. Who has no key can neither
 read a state, nor change it, nor use it in another place: the seal covers what kind of state it is, its version and the
-place it belongs to. Where a key is given, a state without a seal is refused.
+context it belongs to. Where a key is given, a state without a seal is refused.
 
 A seal cannot tell an old state from the newest one, both are genuine. So a :class:`StateFile` numbers what it writes
 and keeps the newest number in ``FILE.counter`` beside; an older file put back is refused. Kafka keeps the number in the
@@ -47,14 +47,14 @@ class Numbered(msgspec.Struct, frozen=True, array_like=True):
     content: bytes
 
 
-def seal(content: bytes, kind: str, key: bytes | None, *, version: int = 1, place: str = "") -> bytes:
+def seal(content: bytes, kind: str, key: bytes | None, *, version: int = 1, context: str = "") -> bytes:
     """A state as bytes. The same content gives the same bytes. Without a key it is written open, for all to see."""
-    inside = content if key is None else _cipher(kind, key).encrypt(content, _about(kind, version, place))
+    inside = content if key is None else _cipher(kind, key).encrypt(content, _about(kind, version, context))
     return msgspec.msgpack.encode(Envelope(FORMAT, kind, version, key is not None, inside))
 
 
 def unseal(
-    state: bytes, kind: str, key: bytes | None, *, version: int = 1, place: str = "", where: str = "snapshot"
+    state: bytes, kind: str, key: bytes | None, *, version: int = 1, context: str = "", where: str = "snapshot"
 ) -> bytes:
     """The content of a state, or a clear word why not."""
     from cryptography.exceptions import InvalidTag
@@ -80,7 +80,7 @@ def unseal(
             hint="start anew; states are sealed from their first writing on if the key is there",
         )
     try:
-        opened: bytes = _cipher(kind, key).decrypt(outside.content, _about(kind, version, place))
+        opened: bytes = _cipher(kind, key).decrypt(outside.content, _about(kind, version, context))
     except InvalidTag:
         raise InputError(
             "the state cannot be opened with this key, or was changed, or belongs elsewhere", where=where
@@ -183,8 +183,8 @@ def _numbered(content: bytes) -> Numbered:
         raise InputError("this is not a state file, or it was cut off", where="state") from None
 
 
-def _about(kind: str, version: int, place: str) -> list[bytes]:
-    return [kind.encode(), str(version).encode(), b"at " + place.encode()]  # AES-SIV takes no empty part
+def _about(kind: str, version: int, context: str) -> list[bytes]:
+    return [kind.encode(), str(version).encode(), b"at " + context.encode()]  # AES-SIV takes no empty part
 
 
 def _cipher(kind: str, key: bytes) -> Any:

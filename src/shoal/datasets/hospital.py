@@ -33,7 +33,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 def hospital(rows: int = 1000, *, seed: int = 0, visits: float = 1.0) -> pl.DataFrame:
     """``rows`` of diabetes patients; with ``visits`` above 1, patients come back that often on average.
 
-    Younger patients have type 1 (E10, insulin), older ones mostly type 2 (E11, metformin), as in the seed; glucose
+    Younger patients have type 1 (E10, insulin), older ones mostly type 2 (E11, metformin), as in Allgöwer 2023; glucose
     and HbA1c follow the diagnosis.
 
     >>> hospital(3, seed=1).columns
@@ -78,8 +78,8 @@ def hospital(rows: int = 1000, *, seed: int = 0, visits: float = 1.0) -> pl.Data
     )
 
 
-def seed_hospital() -> pl.DataFrame:
-    """The six rows of the seed's Table 2."""
+def six_patients() -> pl.DataFrame:
+    """The six rows of Table 2 of Allgöwer 2023."""
     return pl.DataFrame(
         {
             "pid": [1, 2, 3, 4, 5, 6],

@@ -27,7 +27,7 @@ def news_feedback(rows: int = 7687, slices: int = 144, *, seed: int = 0) -> pl.D
     """Cumulative feedback per news item in slices of 20 minutes: ``IDLink``, ``TS1`` …; -1 until it is published.
 
     Most items get next to nothing, some go far (a log-normal law); about a tenth never move, and many are alike.
-    The topic Microsoft of the seed is not at hand: use its number of rows.
+    The topic Microsoft of Minutoli et al. 2021 is not at hand: use its number of rows.
 
     >>> news_feedback(2, 3).columns
     ['IDLink', 'TS1', 'TS2', 'TS3']

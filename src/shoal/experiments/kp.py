@@ -20,7 +20,7 @@ from shoal.series.release import SeriesRelease, anonymize_series
 from shoal.series.sax import Sax
 
 METHODS = ("naive", "kapra", "banded")
-WORDS = Sax(word=6, levels=5)  # as in the seed's experiments
+WORDS = Sax(word=6, levels=5)  # as in the experiments of Minutoli et al. 2021
 SHAPES = {"value": "instant value loss", "pattern": "pattern loss (word)", "shape": "pattern loss (full series)"}
 
 

@@ -1,6 +1,6 @@
 """Role views, measured (Allgöwer 2023, chapter 5): throughput, waiting and loss by scope, window size, k and delay.
 
-Scopes are those of the seed: a value, a tuple, a window of tuples, a table. Everything is measured on one age and one
+Its scopes are: a value, a tuple, a window of tuples, a table. Everything is measured on one age and one
 glucose column of invented patients, without a broker: what the broker adds is in ``benchmarks/bench_kafka.py``.
 
 *Loss* is the uncertainty left about the number, as a share of its range: the width of a published interval; twice the
@@ -30,9 +30,9 @@ from shoal.policy.load import parse
 from shoal.report.chart import Axis, Lines, Series, draw, write
 from shoal.streams.base import Batch, StreamMethod
 from shoal.streams.z_stream import z_anonymity
-from shoal.views.records import RecordViews
+from shoal.views.records import RecordGate
 from shoal.views.role_view import RoleView
-from shoal.views.windows import WindowView
+from shoal.views.windows import WindowGate
 
 RECORDS = 20_000
 WINDOWS = (10, 30, 100, 300, 1000)
@@ -106,7 +106,7 @@ def _values(frame: pl.DataFrame) -> list[dict[str, Any]]:
     rows = []
     records, ages = _records(frame), frame["age"].to_list()
     for (scope, name), mask in masks.items():
-        views = RecordViews([RoleView.of(_policy(f"    masks: {{{mask}}}"), "role")], _ring())
+        views = RecordGate([RoleView.of(_policy(f"    masks: {{{mask}}}"), "role")], _ring())
         views.many(records[:100])
         seconds, done = _timed(lambda views=views: views.many(records))  # type: ignore[misc]
         published = [msgspec.json.decode(r)["age"] for r in done.views[0]]
@@ -122,7 +122,7 @@ def _windows(frame: pl.DataFrame) -> list[dict[str, Any]]:
     for name, options in (("aggregate", "function: mean"), ("microaggregate", "k: 3"), ("shuffle", "k: 3")):
         for size in WINDOWS:
             mask = f"age: {{use: {name}, {options}, window: {{use: tumbling, size: {size}}}}}"
-            view = WindowView(RoleView.of(_policy(f"    masks: {{{mask}}}"), "role"), _ring())
+            view = WindowGate(RoleView.of(_policy(f"    masks: {{{mask}}}"), "role"), _ring())
             seconds, found = _timed(lambda view=view: _pushed(view, records))  # type: ignore[misc]
             waits = [at - o.number for at, o in found if o.record is not None]
             losses = [
@@ -133,7 +133,7 @@ def _windows(frame: pl.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _pushed(view: WindowView, records: Sequence[bytes]) -> list[tuple[int, Any]]:
+def _pushed(view: WindowGate, records: Sequence[bytes]) -> list[tuple[int, Any]]:
     found = [(at, outcome) for at, record in enumerate(records) for outcome in view.push(record)]
     return found + [(len(records), outcome) for outcome in view.flush()]
 

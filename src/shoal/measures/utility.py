@@ -20,7 +20,7 @@ from shoal.core.table import Table
 from shoal.measures.loss import node_range
 
 BLOCK = 1 << 18  # rows looked at together: memory does not grow with the table
-MOST = 400  # distinct values: wider columns are left out of cross tables
+MOST_DISTINCT = 400  # distinct values: wider columns are left out of cross tables
 
 
 class Utility(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ def utility(table: Table, labels: NDArray[np.int32], boxes: Boxes) -> Utility:
         },
         cross_tables={
             f"{a.name}, {b.name}": _distance(matrix, a, b, sizes)
-            for a, b in combinations([c for c in columns if len(c.frequency) <= MOST], 2)
+            for a, b in combinations([c for c in columns if len(c.frequency) <= MOST_DISTINCT], 2)
         },
     )
 
@@ -97,7 +97,7 @@ class _Column:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray((total[self.last + 1] - total[self.first]) / inside + self.middle)
 
-    def behind(self) -> NDArray[np.float64]:
+    def covered(self) -> NDArray[np.float64]:
         """How many rows of the table have a value that a group's cell may stand for."""
         running = np.concatenate([np.zeros(1), np.cumsum(self.frequency)])
         return np.asarray(np.maximum(running[self.last + 1] - running[self.first], 1.0))
@@ -119,7 +119,7 @@ def _spread(a: _Column, b: _Column, sizes: NDArray[np.float64]) -> NDArray[np.fl
     """
     width = len(b.frequency) + 1
     corners = np.zeros((len(a.frequency) + 1) * width)
-    share = sizes / (a.behind() * b.behind())
+    share = sizes / (a.covered() * b.covered())
     for row, column, sign in ((a.first, b.first, 1), (a.first, b.last + 1, -1), (a.last + 1, b.first, -1)):
         corners += sign * np.bincount(row * width + column, weights=share, minlength=len(corners))
     corners += np.bincount((a.last + 1) * width + b.last + 1, weights=share, minlength=len(corners))

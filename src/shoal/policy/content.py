@@ -25,7 +25,7 @@ IDENTIFYING: dict[Form, str] = {
     "name": "its values look like names of people",
     "text": "its values are free text, which can name anyone",
 }
-MOST = 5_000  # different values that are looked at
+MOST_VALUES = 5_000  # different values that are looked at
 SHARE = 0.9  # of them that must have a form
 PATTERNS: dict[Form, str] = {
     "mail": r"^[^@\s]+@[^@\s]+\.[A-Za-z]{2,}$",
@@ -49,7 +49,7 @@ def form_of(column: pl.Series) -> Form | None:
     >>> form_of(pl.Series(["a@x.org", "b@y.org"])), form_of(pl.Series([4111111111111111]))
     ('mail', 'card')
     """
-    values = column.drop_nulls().unique(maintain_order=True).head(MOST).cast(pl.String)
+    values = column.drop_nulls().unique(maintain_order=True).head(MOST_VALUES).cast(pl.String)
     if not len(values):
         return None
     packed = values.str.replace_all(r"[ \-]", "")

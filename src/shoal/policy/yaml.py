@@ -11,7 +11,7 @@ from shoal.core.errors import InputError, PolicyError
 from shoal.core.originals import register
 
 Place = tuple[str | int, ...]
-MOST = 100_000  # values of one document: aliases of aliases would make billions of a few lines
+MOST_NODES = 100_000  # values of one document: aliases of aliases would make billions of a few lines
 DEEPEST = 50  # levels of one document
 
 
@@ -74,9 +74,9 @@ def _plain(node: yaml.Node, place: Place, places: Places) -> Any:
     places.values += 1
     if len(place) > DEEPEST:  # an alias inside what it stands for has no end
         raise _too_deep(places.name)
-    if places.values > MOST:
+    if places.values > MOST_NODES:
         raise PolicyError(
-            f"more than {MOST:,} values, counting what aliases stand for",
+            f"more than {MOST_NODES:,} values, counting what aliases stand for",
             where=places.name,
             hint="write out what is needed; a long tree belongs in a file of its own",
         )

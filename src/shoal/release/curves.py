@@ -23,7 +23,7 @@ from shoal.report.series_report import SeriesReport
 from shoal.series.release import SeriesRelease
 from shoal.series.release import anonymize_series as group_series
 from shoal.tables.base import Progress, silent
-from shoal.views.table import table_view
+from shoal.views.masked_table import masked_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class CurvesJob(Job):
         """The columns of the view, masked, with the true subject in the place of its column."""
         assert self.policy is not None
         assert self.view is not None
-        masked = table_view(self.policy, self.view.role, frame, self.keys)
+        masked = masked_table(self.policy, self.view.role, frame, self.keys)
         subject = masked.schema.subject
         out = masked.frame
         if subject is not None:

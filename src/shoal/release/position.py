@@ -1,6 +1,6 @@
 """Where in its input a stream stopped: a snapshot knows which file it was and how many events were read of it.
 
-So the same command with the same file goes on behind them, and another file (or a pipe) is read from its start. The
+So the same command with the same file goes on after them, and another file (or a pipe) is read from its start. The
 file is recognised by its name and its first bytes, of which only a keyed digest is kept.
 """
 
@@ -18,7 +18,7 @@ from shoal.core.sealed_state import StateFile
 FIRST = 4096
 
 
-class Place(msgspec.Struct, frozen=True):
+class Position(msgspec.Struct, frozen=True):
     """``read`` events were read of ``name``, whose first ``length`` bytes have this digest."""
 
     name: str = "-"
@@ -27,21 +27,21 @@ class Place(msgspec.Struct, frozen=True):
     digest: bytes = b""
 
     @classmethod
-    def of(cls, path: str, key: bytes) -> Place:
+    def of(cls, path: str, key: bytes) -> Position:
         """The beginning of an input."""
         if path == "-" or not Path(path).is_file():
             return cls()
         return cls(str(Path(path).resolve()), 0, *_begins(Path(path), key, FIRST))
 
-    def after(self, before: Place | None, key: bytes) -> Place:
-        """This input, behind what was already read of it; ``before`` is the place in the snapshot."""
+    def after(self, before: Position | None, key: bytes) -> Position:
+        """This input, after what was already read of it; ``before`` is the position in the snapshot."""
         if before is None or before.name == "-" or before.name != self.name:
             return self
         if _begins(Path(self.name), key, before.length) != (before.length, before.digest):
             return self
         return msgspec.structs.replace(self, read=before.read)
 
-    def moved(self, events: int) -> Place:
+    def moved(self, events: int) -> Position:
         """After more events."""
         return msgspec.structs.replace(self, read=self.read + events)
 
@@ -52,7 +52,7 @@ def _begins(path: Path, key: bytes, most: int) -> tuple[int, bytes]:
     return len(first), hashlib.blake2b(first, key=key[:64], digest_size=16, person=b"shoal.place").digest()
 
 
-def behind(frames: Iterable[pl.DataFrame], read: int) -> Iterator[pl.DataFrame]:
+def unread(frames: Iterable[pl.DataFrame], read: int) -> Iterator[pl.DataFrame]:
     """The frames without their first ``read`` rows."""
     for frame in frames:
         if read and frame.height:
@@ -68,7 +68,7 @@ def behind(frames: Iterable[pl.DataFrame], read: int) -> Iterator[pl.DataFrame]:
 class Stopped(msgspec.Struct, frozen=True):
     """The content of a snapshot file: where the input was left, and the state of the stream."""
 
-    place: Place
+    position: Position = msgspec.field(name="place")  # its name in snapshots
     state: bytes
 
 
@@ -83,6 +83,6 @@ def read(file: StateFile) -> Stopped | None:
     return None if content is None else msgspec.msgpack.decode(content, type=Stopped)
 
 
-def write(file: StateFile, place: Place, state: bytes) -> None:
+def write(file: StateFile, position: Position, state: bytes) -> None:
     """Write the next snapshot."""
-    file.write(msgspec.msgpack.encode(Stopped(place, state)))
+    file.write(msgspec.msgpack.encode(Stopped(position, state)))

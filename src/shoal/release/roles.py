@@ -22,11 +22,11 @@ from shoal.release.base import Job
 from shoal.release.collusion import Pool, Seen, collusion
 from shoal.release.wishes import Wishes
 from shoal.tables.base import Progress, silent
-from shoal.views.frames import FrameView
+from shoal.views.frames import FrameGate
 from shoal.views.role_view import RoleView
 
 
-class ViewReport(msgspec.Struct, frozen=True, kw_only=True):
+class MasksReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a view without promises gave."""
 
     title: str
@@ -54,12 +54,12 @@ class MasksJob(Job):
         """See :class:`Job`. O(rows x columns)."""
         assert self.view is not None
         frame = from_any(data)[0]
-        gate = FrameView(self.view, frame.schema, self.keys)
+        gate = FrameGate(self.view, frame.schema, self.keys)
         viewed = gate.apply(frame)
         notes = [*self.notes, *gate.notes(frame)]
         order = self._order(viewed.data)
         withheld = {"window too small for its mask": viewed.withheld} if viewed.withheld else {}
-        report = ViewReport(
+        report = MasksReport(
             title=self.title,
             rows=frame.height,
             released=viewed.data.height,
@@ -170,7 +170,7 @@ def notes(frame: pl.DataFrame, policy: Policy, *, keys: KeyRing | None = None) -
     out: list[str] = []
     for role in policy.views:
         try:
-            found = FrameView(RoleView.of(policy, role), frame.schema, ring).notes(frame)
+            found = FrameGate(RoleView.of(policy, role), frame.schema, ring).notes(frame)
         except ShoalError:  # told already: this view cannot be made from the sample
             continue
         out += [f"views.{role}.masks.{note}" for note in found]

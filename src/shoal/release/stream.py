@@ -30,7 +30,7 @@ from shoal.streams.base import Batch, Outcomes, Reason, Running, StreamMethod
 from shoal.streams.texts import Printer
 from shoal.tables.base import Progress, silent
 from shoal.verifier import Verdict
-from shoal.views.frames import FrameView
+from shoal.views.frames import FrameGate
 from shoal.views.role_view import RoleView
 
 Write = Callable[[pl.DataFrame], None]
@@ -192,7 +192,7 @@ class LocalRunner:
         self._write = write if job.view is not None or job.schema.subject is None else self._pseudonymous(write, key)
         self._strict = strict
         self._marks = marks
-        self._masks: FrameView | None = None
+        self._masks: FrameGate | None = None
         self._time = next(iter(job.schema.of("time")), None)
         self._log = ticks
         self._again = self._log.again if self._log is not None else []
@@ -290,7 +290,7 @@ class LocalRunner:
         if self.job.view is None:
             return frame
         if self._masks is None:
-            self._masks = FrameView(self.job.view, frame.schema, self.job.keys)
+            self._masks = FrameGate(self.job.view, frame.schema, self.job.keys)
         return self._masks.fit(frame, null_rows=True)
 
     def _shown(self, frame: pl.DataFrame) -> pl.DataFrame:

@@ -31,7 +31,7 @@ from shoal.tables import TableMethod
 from shoal.tables.base import Progress, silent
 from shoal.tables.model import Model
 from shoal.verifier import Verdict
-from shoal.views.table import BESIDE, TableView, table_view
+from shoal.views.masked_table import BESIDE, MaskedTable, masked_table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,10 +92,10 @@ class TableJob(Job):
         masks = self.policy.view(self.view.role).masks
         return {name: ", ".join(m.use for m in many) for name, many in masks.items()}
 
-    def _masked(self, frame: pl.DataFrame) -> TableView:
+    def _masked(self, frame: pl.DataFrame) -> MaskedTable:
         assert self.policy is not None
         assert self.view is not None
-        return table_view(self.policy, self.view.role, frame, self.keys)
+        return masked_table(self.policy, self.view.role, frame, self.keys)
 
     def _judged(
         self,
@@ -163,7 +163,7 @@ class TableJob(Job):
                 notes += [f"column {name!r}, {doubt}" for doubt in getattr(column.hierarchy, "doubts", list)()]
         return notes
 
-    def _groups_of_input(self, height: int, groups: NDArray[np.int32], masked: TableView | None) -> NDArray[np.int32]:
+    def _groups_of_input(self, height: int, groups: NDArray[np.int32], masked: MaskedTable | None) -> NDArray[np.int32]:
         if masked is None:
             return groups
         out = np.full(height, -1, np.int32)

@@ -42,7 +42,7 @@ class TickLog:
 
     def write(self, tick: Tick) -> None:
         """Write a tick down; when this returns, it is on the disk."""
-        sealed = seal(msgspec.msgpack.encode(tick), KIND, self._key, place=self._place(self._next))
+        sealed = seal(msgspec.msgpack.encode(tick), KIND, self._key, context=self._context(self._next))
         line = f"{self._number} {sealed.hex()}\n".encode()
         try:
             with os.fdopen(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb") as out:
@@ -57,7 +57,7 @@ class TickLog:
         """Forget all ticks: a snapshot knows what they did."""
         self._file.unlink(missing_ok=True)
 
-    def _place(self, at: int) -> str:
+    def _context(self, at: int) -> str:
         return f"state {self._number}, tick {at}"
 
     def _read(self) -> list[Tick]:
@@ -79,7 +79,7 @@ class TickLog:
         mine = [sealed for number, sealed in lines if number == self._number]
         return [
             msgspec.msgpack.decode(
-                unseal(sealed, KIND, self._key, place=self._place(at), where=str(self._file)), type=Tick
+                unseal(sealed, KIND, self._key, context=self._context(at), where=str(self._file)), type=Tick
             )
             for at, sealed in enumerate(mine)
         ]

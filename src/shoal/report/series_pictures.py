@@ -16,7 +16,7 @@ from shoal.series.release import SeriesRelease
 
 WIDTH = 440
 FEWEST = 3  # curves whose mean is drawn
-MOST = 4  # lines inside an envelope, shapes beside each other
+MOST_SHAPES = 4  # lines inside an envelope, shapes beside each other
 BEFORE, AFTER = 1, 0  # places in the palette
 
 
@@ -43,7 +43,7 @@ def envelope(release: SeriesRelease, group: int, at: int) -> Lines:
     size = int((release.published.group == group).sum())
     lines = [
         Series(f"mean of {len(rows)}", x, release.curves.values[rows].mean(axis=0).tolist(), colour=i + 1)
-        for i, rows in enumerate(parts[:MOST])
+        for i, rows in enumerate(parts[:MOST_SHAPES])
     ]
     return Lines(
         name=f"envelope-{at}", width=WIDTH, title=f"Envelope of {size} curves",
@@ -76,7 +76,7 @@ def shapes(release: SeriesRelease) -> list[Lines]:
     chosen: dict[int, NDArray[np.int64]] = {}
     for rows in _subgroups(release):
         chosen.setdefault(int(release.grouping.word[rows[0]]), rows)
-    return [shape(release, rows, at) for at, rows in enumerate(list(chosen.values())[:MOST])]
+    return [shape(release, rows, at) for at, rows in enumerate(list(chosen.values())[:MOST_SHAPES])]
 
 
 def sizes(counts: NDArray[np.int64], what: str, asked: int, name: str) -> Histogram:

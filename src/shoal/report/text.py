@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BAR = 24
 NAME = 32  # letters of a column's name
-MOST = 30  # columns listed
+MOST_COLUMNS = 30  # columns listed
 STEPS = "▁▂▃▄▅▆▇█"
 
 
@@ -48,7 +48,7 @@ def _columns(report: Report) -> list[str]:
     """Every published column; ``✗`` where whoever knows a value finds somebody by it."""
     if not report.columns:
         return []
-    shown = report.columns[:MOST]
+    shown = report.columns[:MOST_COLUMNS]
     rows = [("Published", "role", "made by", "values", "alone", "lost"), *[_column(c) for c in shown]]
     widths = [max(len(row[at]) for row in rows) for at in range(6)]
     lines = [
@@ -56,7 +56,7 @@ def _columns(report: Report) -> list[str]:
         for row in rows
     ]
     told = [f"  {_name(c.name)}: {_about(c)}" for c in shown if _about(c)]
-    more = [f"  … and {len(report.columns) - MOST} more columns"] if len(report.columns) > MOST else []
+    more = [f"  … and {len(report.columns) - MOST_COLUMNS} more columns"] if len(report.columns) > MOST_COLUMNS else []
     return [*(line.rstrip() for line in lines), *more, *told]
 
 
@@ -75,12 +75,12 @@ def _about(column: Published) -> str:
 
 def _loss(report: Report) -> list[str]:
     loss = report.loss
-    shown = list(loss.columns.items())[:MOST]
+    shown = list(loss.columns.items())[:MOST_COLUMNS]
     width = max((len(_name(name)) for name, _ in shown), default=0)
     lines = [f"Loss: {loss.gcp:.2%} of the detail (0 % nothing, 100 % everything)"]
     lines += [f"  {_name(name):<{width}}  {_bar(value)} {value:7.2%}" for name, value in shown]
-    if len(loss.columns) > MOST:
-        lines.append(f"  … and {len(loss.columns) - MOST} more columns")
+    if len(loss.columns) > MOST_COLUMNS:
+        lines.append(f"  … and {len(loss.columns) - MOST_COLUMNS} more columns")
     return lines
 
 

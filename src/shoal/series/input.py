@@ -14,7 +14,7 @@ from shoal.core.errors import InputError, UsageError
 from shoal.series.pattern import Floats
 
 Missing = Literal["error", "drop", "previous", "interpolate", "zero"]
-MOST = 1e100  # squares of widths must stay finite
+LARGEST = 1e100  # squares of widths must stay finite
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Curves:
 def complete(values: Floats, rule: Missing, instants: Sequence[Any], where: str) -> tuple[Floats, NDArray[np.bool_]]:
     """Values without gaps (NaN), and which curves are left."""
     gaps = np.isnan(values)
-    if np.isinf(values).any() or (np.abs(values[~gaps]) > MOST).any():
-        row, column = np.argwhere(np.isinf(values) | (np.abs(np.where(gaps, 0.0, values)) > MOST))[0]
+    if np.isinf(values).any() or (np.abs(values[~gaps]) > LARGEST).any():
+        row, column = np.argwhere(np.isinf(values) | (np.abs(np.where(gaps, 0.0, values)) > LARGEST))[0]
         raise InputError(
-            f"expected a finite number up to {MOST:g}, found another at instant {instants[column]} of row {row + 1}",
+            f"expected a finite number up to {LARGEST:g}, found another at instant {instants[column]} of row {row + 1}",
             where=where,
             hint="scale the values, or drop the series",
         )

@@ -1,4 +1,4 @@
-"""l-diversity by changing sensitive values, as in the seed: it falsifies data, so it must be asked for."""
+"""l-diversity by changing sensitive values, as in Minutoli et al. 2021: it falsifies data, so it must be asked for."""
 
 from __future__ import annotations
 

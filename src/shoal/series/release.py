@@ -1,4 +1,4 @@
-"""The face of series: curves in any form and parameters in; what may be published, and its figures, out.
+"""Whole releases of curves: curves in any form and parameters in; what may be published, and its figures, out.
 
 Nothing here verifies: whoever publishes runs the promise's own check on the released frame first.
 """

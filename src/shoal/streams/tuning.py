@@ -24,7 +24,7 @@ from shoal.streams.steering import Content, Evaluation, Found, Goal, Steps, by_m
 Ints = NDArray[np.int64]
 IDLE, NEVER = -1, 2**62
 KEPT = 1000  # decisions remembered for figures
-SHARE, MOST = 0.3, 0.15  # of what the goal was missed by, so much is added to it each time, up to so much
+SHARE, ADDED = 0.3, 0.15  # of what the goal was missed by, so much is added to it each time, up to so much
 
 
 class ZHours(Hours, frozen=True):
@@ -156,7 +156,7 @@ class Tuner:
         if whole and len(rows.times):
             missed = spec.goal.probability - self._measured
             reachable = self.last is None or self.last.reachable
-            self._more = min(max(self._more + SHARE * missed, 0.0), MOST) if reachable or missed < 0 else self._more
+            self._more = min(max(self._more + SHARE * missed, 0.0), ADDED) if reachable or missed < 0 else self._more
         self._evaluation = Evaluation(
             content(now) if spec.by == "model" else content_of(rows), spec.goal, count_empty, self.top
         )

@@ -39,7 +39,7 @@ class Increment:
 class Continuous:
     """Chunks in; after each, a release that keeps every promise.
 
-    ``publish="whole"`` is the seed's mode: every call releases all rows so far, and cells that were published only ever
+    ``publish="whole"`` is the mode of Garai 2019: every call releases all rows so far, and published cells only ever
     become more general. An observer of two versions sees which rows are new, and a new row may be alone among the old
     rows of its group: k holds of each version, not of their difference. ``publish="new"`` releases only new rows, each
     group with at least k people who were never published before: no row is published twice, and the union of all

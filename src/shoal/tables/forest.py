@@ -85,7 +85,7 @@ class Forest(Settled, frozen=True, tag="forest"):
 def oversized(k: int) -> int:
     """A component is oversized when it has *more* than this many rows.
 
-    The seed writes ≥ once and > once; with ≥ a component of 2k-1 rows would have to be cut, which cannot be.
+    Garai writes ≥ once and > once; with ≥ a component of 2k-1 rows would have to be cut, which cannot be.
     """
     return max(2 * k - 1, 3 * k - 5)
 

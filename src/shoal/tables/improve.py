@@ -22,7 +22,7 @@ Labels = NDArray[np.int32]
 Codes = NDArray[np.int32]
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 WINDOW = 1 << 15  # rows of the largest part that is worked on at once
-MOST = 400  # rows of a group that is destroyed whole, unless k asks for more
+WHOLE_ROWS = 400  # rows of a group that is destroyed whole, unless k asks for more
 SMALL = 4096  # a table of fewer rows is one part
 THREADS = 2  # parts per round: fixed, so that the number of cores changes the time and not the release
 
@@ -129,7 +129,7 @@ class Improver:
             self.growing,
             np.minimum(seeds, len(rows) - 1),
             # of larger groups only surplus rows are moved: a rebuild costs the square of what it pools
-            max(60, 6 * self.rules.k, min(MOST, 2 * int(np.median(groups.size[:used])))),
+            max(60, 6 * self.rules.k, min(WHOLE_ROWS, 2 * int(np.median(groups.size[:used])))),
             np.array([seed], np.uint64),
         )
         return groups.label, float((groups.size * groups.cost).sum()) - before

@@ -14,7 +14,7 @@ from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
 from shoal.tables.full_domain import Measure, bounds, grouping, nodes_of
 from shoal.tables.settle import check_limit
 
-MOST = 20_000_000  # level vectors held in memory, 25 bytes each
+MOST_VECTORS = 20_000_000  # level vectors held in memory, 25 bytes each
 
 
 class Lattice(TableMethod, frozen=True, tag="lattice"):
@@ -60,9 +60,9 @@ class Lattice(TableMethod, frozen=True, tag="lattice"):
 
         rules = reachable(table, promises)
         vectors = math.prod(x.depth for x in table.levels)
-        if vectors > MOST:
+        if vectors > MOST_VECTORS:
             raise UsageError(
-                f"there are {vectors:,} choices of levels, the most is {MOST:,}",
+                f"there are {vectors:,} choices of levels, the most is {MOST_VECTORS:,}",
                 where="lattice",
                 hint="use `local` or `mondrian`, or hierarchies with fewer levels",
             )

@@ -34,7 +34,7 @@ def start(matrix: Codes, pairs: Pairs, rules: Rules, seed: int = 0, progress: Pr
     if len(rest) >= rules.k:
         more = _grow(matrix, rest, pairs, rules, seed)
         labels[rest] = np.where(more >= 0, more + labels.max() + 1, -1)
-    labels = place(matrix, pairs, rules, labels)
+    labels = assign_rest(matrix, pairs, rules, labels)
     if samples is not None:  # in many columns few rows have near neighbours, and cutting may do better than growing
         cut: Labels = mondrian(matrix, pairs.shape, rules, True, 8)[0]
         labels = min(labels, cut, key=lambda found: _loss(matrix, pairs, found))
@@ -46,7 +46,7 @@ def _loss(matrix: Codes, pairs: Pairs, labels: Labels) -> float:
     return float((groups.size * groups.cost).sum())
 
 
-def place(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels) -> Labels:
+def assign_rest(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels) -> Labels:
     """Rows labelled -1 join a group that keeps the promises with them; if none does, groups unite until one does."""
     rest = np.flatnonzero(labels < 0)
     if len(rest) and labels.max() >= 0:

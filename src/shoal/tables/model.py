@@ -19,7 +19,7 @@ from shoal.core.table import Table, factorize, hierarchy_for
 from shoal.measures.loss import node_range, published_level
 from shoal.promises.base import Promise
 
-Places = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]  # first and last code, least level to cover it
+Spans = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]  # first and last code, least level to cover it
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Model:
         rows. Costs O(rows x groups).
         """
         require(frame, [*self.table.names, *self.schema.sensitive, *self.schema.of("subject")], "new rows")
-        joined = self._covering([self._places(frame[name], j) for j, name in enumerate(self.table.names)])
+        joined = self._covering([self._spans(frame[name], j) for j, name in enumerate(self.table.names)])
         uncovered = int((joined < 0).sum())
         breaking = self._breaking(frame, joined)
         joined[np.isin(joined, breaking)] = -1
@@ -70,7 +70,7 @@ class Model:
                 columns.append(taken(frame[name], kept))
         return pl.DataFrame(columns), {reason: n for reason, n in withheld.items() if n}
 
-    def _places(self, series: pl.Series, j: int) -> Places:
+    def _spans(self, series: pl.Series, j: int) -> Spans:
         """Where new values lie among the codes of a column: a cell covers them if it covers the place.
 
         A value seen before lies at its code; a number between two, between theirs; an unseen value in the lowest
@@ -126,20 +126,20 @@ class Model:
             level[here] = at
             free &= found < 0
 
-    def _covering(self, places: Sequence[Places]) -> NDArray[np.int64]:
+    def _covering(self, spans: Sequence[Spans]) -> NDArray[np.int64]:
         """The group with the least loss whose cells cover each row, or -1."""
         ranges = [node_range(levels, self.boxes, j) for j, levels in enumerate(self.table.levels)]
         shown = [published_level(levels, self.boxes, j) for j, levels in enumerate(self.table.levels)]
         cost = np.zeros(len(self.boxes.low))
         for j, levels in enumerate(self.table.levels):
             cost += levels.ncp(*self.boxes.column(j)) * self.table.weights[j]
-        out = np.full(len(places[0][0]), -1, np.int64)
+        out = np.full(len(spans[0][0]), -1, np.int64)
         for group in np.argsort(cost, kind="stable"):
             free = np.flatnonzero(out < 0)
             if not len(free):
                 break
             fits = np.ones(len(free), np.bool_)
-            for (low, high), at, (first, last, level) in zip(ranges, shown, places, strict=True):
+            for (low, high), at, (first, last, level) in zip(ranges, shown, spans, strict=True):
                 fits &= (first[free] >= low[group]) & (last[free] <= high[group]) & (first[free] >= 0)
                 fits &= level[free] <= at[group]
             out[free[fits]] = group

@@ -25,7 +25,7 @@ from shoal.tables.improve import dense
 
 Labels = NDArray[np.int32]
 Rows = NDArray[np.int32]
-LEAST, MOST = 12, 256  # pools, at least and at most
+LEAST_POOLS, MOST_POOLS = 12, 256  # pools, at least and at most
 SHARE = 20  # of so many groups one is pooled
 FEW = 24  # groups up to which it is as hot as that; with more it cools, so that a large table loses nothing to it
 NEAR = 3  # groups pooled besides the first, at most
@@ -40,7 +40,7 @@ def stir(table: Table, rules: Rules, labels: Labels, seed: int) -> Labels:
     if not len(rules.kind) or not groups:
         return labels
     stirring = _Stirring(table, rules, dense(labels), seed)
-    for _ in range(min(MOST, max(LEAST, groups // SHARE))):
+    for _ in range(min(MOST_POOLS, max(LEAST_POOLS, groups // SHARE))):
         stirring.step()
     return dense(stirring.labels)
 

@@ -26,7 +26,7 @@ FOREVER = 1 << 62
 
 
 @dataclass(frozen=True)
-class Viewed:
+class Masked:
     """One role's view of a frame.
 
     ``rows`` says which rows of the frame these are (rows of too small windows are withheld), ``subjects`` whose they
@@ -39,13 +39,13 @@ class Viewed:
     withheld: int
 
 
-class FrameView:
+class FrameGate:
     """A role's view, compiled for frames with one schema.
 
     >>> from shoal.core.schema import Column, Schema
     >>> schema = Schema({"pid": Column("subject"), "name": Column("identifier"), "diag": Column("sensitive")})
     >>> frame = pl.DataFrame({"pid": [7], "name": ["F. Ott"], "diag": ["E10"], "iban": ["DE02"]})
-    >>> FrameView(RoleView.resolve("ward", schema, ["diag"]), frame.schema).apply(frame).data.rows(named=True)
+    >>> FrameGate(RoleView.resolve("ward", schema, ["diag"]), frame.schema).apply(frame).data.rows(named=True)
     [{'pid': '*', 'name': '*', 'diag': 'E10'}]
     """
 
@@ -72,7 +72,7 @@ class FrameView:
             out.append(self._place(node, pl.col(name)).alias(name))
         return out
 
-    def apply(self, frame: pl.DataFrame, window: int | None = None) -> Viewed:
+    def apply(self, frame: pl.DataFrame, window: int | None = None) -> Masked:
         """The view of a frame; if the frame is one window of a stream, ``window`` is its number."""
         try:
             # beside the frame first: a select of constants alone would forget how many rows there are
@@ -91,10 +91,10 @@ class FrameView:
         people = frame.select(self._source(subject))[subject] if subject and self._has(subject) else None
         self._settle()
         if not self.view.windows:
-            return Viewed(data, rows, people.cast(pl.String) if people is not None else None, 0)
+            return Masked(data, rows, people.cast(pl.String) if people is not None else None, 0)
         kept, data = self._windows(frame, data, people, window)
         subjects = people[kept].cast(pl.String) if people is not None else None
-        return Viewed(cleaned(data[kept]), rows[kept], subjects, frame.height - len(kept))
+        return Masked(cleaned(data[kept]), rows[kept], subjects, frame.height - len(kept))
 
     def _need(self, frame: pl.Schema) -> None:
         seen = {*self.view.shown, *self.view.masks}

@@ -1,4 +1,4 @@
-"""Writes the function behind :class:`shoal.views.records.RecordViews`.
+"""Writes the function behind :class:`shoal.views.records.RecordGate`.
 
 The generated source holds positions only, never a name or a value of a policy: those are constants it is given. A
 record is decoded once, to the declared types, and every role's record is one object that is encoded at once. Nothing
@@ -21,7 +21,7 @@ from shoal.views.role_view import RoleView
 from shoal.views.types import in_utc, record_type, struct_of
 
 KEPT: tuple[Type, ...] = ("int", "str")  # types whose equal values are the same value: 1.0 and True equal 1
-MOST = 65_536  # answers kept of one mask
+MOST_ANSWERS = 65_536  # answers kept of one mask
 
 
 class RecordWriter:
@@ -165,6 +165,6 @@ class Answers(dict[Any, Any]):
     def __missing__(self, value: Any) -> Any:
         """Ask the mask, and keep the answer while there is room."""
         answer = self._one(value)
-        if len(self) < MOST:
+        if len(self) < MOST_ANSWERS:
             self[value] = answer
         return answer

@@ -29,12 +29,12 @@ class Batch:
     refused: list[tuple[int, str]] = field(default_factory=list)
 
 
-class RecordViews:
+class RecordGate:
     """All roles' views of a JSON record.
 
     >>> from shoal.core.schema import Column, Schema
     >>> schema = Schema({"pid": Column("subject"), "name": Column("identifier"), "diag": Column("sensitive")})
-    >>> views = RecordViews([RoleView.resolve("ward", schema, ["diag"])])
+    >>> views = RecordGate([RoleView.resolve("ward", schema, ["diag"])])
     >>> views(b'{"pid": 7, "name": "F. Ott", "diag": "E10", "iban": "DE02"}')
     (b'{"pid":"*","name":"*","diag":"E10"}',)
     """

@@ -23,7 +23,7 @@ from shoal.core.time import EventTime, scale
 from shoal.masks.base import dtype_of, text_of
 from shoal.masks.windows import Assigner, Event, Window
 from shoal.policy.paths import Node, steps, tree
-from shoal.views.frames import FOREVER, FrameView
+from shoal.views.frames import FOREVER, FrameGate
 from shoal.views.role_view import RoleView
 from shoal.views.types import in_utc, record_type
 
@@ -50,7 +50,7 @@ class _Early(NamedTuple):
     item: bytes
 
 
-class WindowView:
+class WindowGate:
     """One role's view of a stream, window by window. All its window masks must share one window."""
 
     def __init__(self, view: RoleView, keys: KeyRing | None = None) -> None:
@@ -175,7 +175,7 @@ class WindowView:
     def _one(self, window: Window) -> list[Outcome]:
         held = [self._held(e) for e in window.context]
         frame = frame_of([self._read(record) for _, record in held], self._view.schema)
-        viewed = FrameView(self._view, frame.schema, self._keys).apply(frame, window=window.number)
+        viewed = FrameGate(self._view, frame.schema, self._keys).apply(frame, window=window.number)
         released = dict(zip(viewed.rows.to_list(), viewed.data.to_dicts(), strict=True))
         due = {e.number for e in window.events}
         out: list[Outcome] = []

@@ -1,7 +1,7 @@
 """The nearest row to a row, on demand: branch and bound over sorted distinct tuples, never a matrix of distances.
 
-The distance of two rows is the cost of an edge of seed 004, section 2.3.1: the sum over columns of the lowest level at
-which both values share a node, over the highest level, times the column's weight.
+The distance of two rows is the cost of an edge in Garai 2019, section 2.3.1: the sum over columns of the lowest level
+at which both values share a node, over the highest level, times the column's weight.
 """
 
 from typing import NamedTuple

@@ -69,16 +69,16 @@ def _lying(chart: Bars) -> tuple[str, float]:
 def _lane(chart: Bars, scale: Scale, i: int, y: float, thick: float) -> list[str]:
     """All bars of one label."""
     out: list[str] = []
-    behind = 0.0
+    total = 0.0
     for lane, (c, (name, values)) in enumerate(zip(_colours(chart), chart.series.items(), strict=True)):
         value = float(values[i])
         note = f"{chart.labels[i]}{', ' + name if len(chart.series) > 1 else ''}: {show(value, chart.axis.form)}"
         at = y if chart.stacked else y + lane * thick
-        base = behind if chart.stacked else scale.low if scale.log else min(max(0.0, scale.low), scale.high)
+        base = total if chart.stacked else scale.low if scale.log else min(max(0.0, scale.low), scale.high)
         if scale.shows(value):
             a, b = sorted((scale(base), scale(base + value if chart.stacked else value)))
             out.append(tag("rect", hint(note), x=a, y=at, width=b - a, height=thick - 1, rx=2, class_=f"f{c}"))
-            behind += value
+            total += value
         if chart.values and not chart.stacked:
             end = scale(value) if scale.shows(value) else scale.start
             out.append(text(max(end, scale(base)) + 5, at + thick / 2 + 3.5, show(value, chart.axis.form), "small"))
@@ -114,14 +114,14 @@ def _standing(chart: Bars) -> tuple[str, float]:
 
 def _pillar(chart: Bars, plot: Plot, i: int, x: float, thick: float) -> list[str]:
     out: list[str] = []
-    behind = 0.0
+    total = 0.0
     for lane, (c, (name, values)) in enumerate(zip(_colours(chart), chart.series.items(), strict=True)):
         value = float(values[i])
         if not plot.y.shows(value):
             continue
-        base = behind if chart.stacked else plot.y.low if plot.y.log else min(max(0.0, plot.y.low), plot.y.high)
+        base = total if chart.stacked else plot.y.low if plot.y.log else min(max(0.0, plot.y.low), plot.y.high)
         a, b = sorted((plot.y(base), plot.y(base + value if chart.stacked else value)))
-        behind += value
+        total += value
         at = x if chart.stacked else x + lane * thick
         note = f"{chart.labels[i]}{', ' + name if len(chart.series) > 1 else ''}: {show(value, chart.axis.form)}"
         gap = 1.0 if thick > 4 else 0.0

@@ -1,4 +1,4 @@
-"""What a cluster has now, and the few ways to change it: a thin face of the client library's admin."""
+"""What a cluster has now, and the few ways to change it: a thin layer over the client library's admin."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from shoal.runtime.kafka.provision.served import Served
 from shoal.runtime.kafka.serve.output import COARSE, ROOM, Disguise, Outgoing, Record
 from shoal.runtime.kafka.serve.shards import Shard
 from shoal.runtime.kafka.serve.stateful import remembers
-from shoal.views.records import RecordViews
+from shoal.views.records import RecordGate
 from shoal.views.role_view import RoleView
 
 
@@ -28,7 +28,7 @@ class Masking:
         resolved = {role: RoleView.of(policy, role) for role in served}
         self.stateful = [role for role, view in resolved.items() if remembers(policy.views[role], view)]
         plain = [view for role, view in resolved.items() if role not in self.stateful]
-        self._plain = RecordViews(plain, keys) if plain else None
+        self._plain = RecordGate(plain, keys) if plain else None
         self._latest = max((at for s in served.values() for at in s.starts.values()), default=0)
         self.disguises: dict[str, Disguise] = {}
         self.forget()

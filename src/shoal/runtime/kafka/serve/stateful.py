@@ -26,7 +26,7 @@ from shoal.streams.castle import Castle
 from shoal.streams.fads import Fads
 from shoal.streams.z_anonymity import ZAnon
 from shoal.views.role_view import RoleView
-from shoal.views.windows import WindowView
+from shoal.views.windows import WindowGate
 
 SENT = 1000  # batches whose time of sending is known
 OFFSET, KEY = (CARRIED + name for name in ("offset", "key"))
@@ -83,7 +83,7 @@ def check(policy: Policy, role: str) -> None:
     """Refuse a view that remembers and cannot be served, before anything is made for it. Needs no keys."""
     view, where = policy.views[role], f"views.{role}"
     if not view.promises:
-        WindowView(RoleView.of(policy, role))
+        WindowGate(RoleView.of(policy, role))
         return
     job = carrying_job(policy, role, KeyRing())
     assert job.view is not None

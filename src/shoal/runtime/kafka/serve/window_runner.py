@@ -10,14 +10,14 @@ import msgspec
 from shoal.core.keys import KeyRing
 from shoal.runtime.kafka.serve.output import ROOM, UNTIMED, Disguise, Outgoing, Record
 from shoal.views.role_view import RoleView
-from shoal.views.windows import WindowView
+from shoal.views.windows import WindowGate
 
 
 class WindowRunner:
     """A view whose masks work on windows of records."""
 
     def __init__(self, view: RoleView, keys: KeyRing, disguise: Disguise, snapshot: bytes | None) -> None:
-        self._windows = WindowView(view, keys)
+        self._windows = WindowGate(view, keys)
         self._by_time = not any(isinstance(getattr(m.window, "size", None), int) for m in view.windows.values())
         self._disguise = disguise
         self._number = 0

@@ -29,7 +29,7 @@ from shoal.runtime.kafka.serve.transactions import LostError, Transactions, lost
 from shoal.runtime.kafka.state.changelog import Changelog, Seal, note_of
 
 SILENT = 10.0  # seconds without a record before we look whether the source is still there
-MOST = 20_000  # records of a view held for one commit
+COMMIT_RECORDS = 20_000  # records of a view held for one commit
 
 
 class Fill(NamedTuple):
@@ -155,7 +155,7 @@ class Worker:
                 if self._binding is not None:  # and so is one that was made again
                     self._binding.check(None, topic_id(self._admin, self._topic))
                 heard = read
-            if self._masking.fullest >= MOST or time.monotonic() >= due:
+            if self._masking.fullest >= COMMIT_RECORDS or time.monotonic() >= due:
                 self._commit()
                 took.append(time.monotonic() - read)
                 last = read

@@ -168,12 +168,12 @@ class Seal:
 
     def close(self, record: bytes, key: bytes, partition: int) -> bytes:
         """The value of a record, sealed."""
-        return seal(record, KIND, self._key, place=f"{key.decode()}@{partition}")
+        return seal(record, KIND, self._key, context=f"{key.decode()}@{partition}")
 
     def open(self, sealed: bytes, key: bytes, partition: int) -> bytes:
         """Open again, or a clear word why not."""
-        place = f"{key.decode()}@{partition}"
-        return unseal(sealed, KIND, self._key, place=place, where=f"changelog, {place}")
+        context = f"{key.decode()}@{partition}"
+        return unseal(sealed, KIND, self._key, context=context, where=f"changelog, {context}")
 
 
 def name_of(view: str, snapshot: Snapshot) -> str:

@@ -13,14 +13,14 @@ from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Column, Schema
 from shoal.policy.document import Policy
-from shoal.views.frames import FrameView
+from shoal.views.frames import FrameGate
 from shoal.views.role_view import RoleView
 
 BESIDE = "\x00subject"  # no file can have a column of this name
 
 
 @dataclass(frozen=True)
-class TableView:
+class MaskedTable:
     """What a method gets: masked columns, the true subject beside them, and the schema that says so."""
 
     frame: pl.DataFrame
@@ -38,20 +38,20 @@ class TableView:
         return released.with_columns(hidden).select([c for c in self.view.schema.columns if c != BESIDE])
 
 
-def table_view(policy: Policy, role: str, frame: pl.DataFrame, keys: KeyRing | None = None) -> TableView:
+def masked_table(policy: Policy, role: str, frame: pl.DataFrame, keys: KeyRing | None = None) -> MaskedTable:
     """The masked table of a role, ready for a method."""
     view = RoleView.of(policy, role)
     keys = KeyRing.load() if keys is None else keys
     if any("." in c or "[" in c for c in [*view.shown, *view.masks] if c not in frame.columns):
         raise PolicyError("a view with promises needs flat columns", where=f"views.{role}")
-    gate = FrameView(view, frame.schema, keys)
+    gate = FrameGate(view, frame.schema, keys)
     viewed = gate.apply(frame)
     data = viewed.data.drop(view.hides, strict=False)
     columns = {c: _column(view, c) for c in data.columns}
     if viewed.subjects is not None:
         data = data.with_columns(viewed.subjects.alias(BESIDE))
         columns[BESIDE] = Column("subject")
-    return TableView(data, Schema(columns), view, viewed.rows, tuple(gate.notes(frame)))
+    return MaskedTable(data, Schema(columns), view, viewed.rows, tuple(gate.notes(frame)))
 
 
 def _column(view: RoleView, name: str) -> Column:
