@@ -146,6 +146,8 @@ def deliver(release: Release, to: To, separator: str | None) -> None:
             files.write(release.data, target, separator=separator or ",")
         release.settle()
     (answer if to.json and (target != "-" or to.dry_run) else say)(text)
+    for warning in release.warnings:
+        say(f"warning: {warning}")
     if to.dry_run:
         say("dry run: nothing was written")
     elif to.report is not None:

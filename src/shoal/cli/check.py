@@ -74,8 +74,13 @@ def _together(
     policy: Policy, frame: pl.DataFrame, ring: KeyRing, most: int, threshold: float | None, json: bool
 ) -> int:
     from shoal.core.errors import UsageError
-    from shoal.release.roles import notes, pools
+    from shoal.core.known import doubts, refuse_few
+    from shoal.release.roles import known, notes, pools
 
+    counts = known(frame, policy, keys=ring)
+    for doubt in doubts(counts):
+        say(f"warning: {doubt}")
+    refuse_few(counts)
     found, failed = pools(frame, policy, keys=ring, most=most)
     if json:
         answer(as_json({"pools": [{"share": p.share, "pool": p} for p in found], "failed": failed}))

@@ -167,6 +167,7 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
     from pathlib import Path
 
     from shoal.connect.events import Events, Sink
+    from shoal.core.known import doubts
     from shoal.core.originals import keep_apart
     from shoal.release import position as positions
     from shoal.release.stream import QUIET, LocalRunner, figures
@@ -215,6 +216,8 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
         runner.forget_ticks()
     live.line(end=True)
     _refuse_absent(job, source.unseen, runner.first - begun)
+    for doubt in doubts(runner.method.known):
+        say(f"warning: {doubt}")
     if watching is not None and how.figures:
         from shoal.report.stream_figures import save
 
@@ -283,7 +286,9 @@ def _why(counters: Mapping[str, int]) -> str:
 
 def _refuse_absent(job: StreamJob, unseen: set[str], count: int) -> None:
     """A column that no event had cannot be what was meant."""
-    needed = [n for n in job.schema.columns if n in unseen and job.schema[n].role in ("time", "subject", "quasi")]
+    counted = [n for n in job.schema.columns if job.schema[n].role in ("time", "subject", "quasi")]
+    made = job.schema.derived
+    needed = [s for n in counted for s in (made[n].sources if n in made else (n,)) if s in unseen]
     if count and needed:
         from shoal.core.errors import InputError
 

@@ -51,6 +51,7 @@ class Release:
     report: Any = None
     model: Any = None
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # what looks like a mistake and must be said aloud
     positions: NDArray[np.int64] | None = None
     curves: Any = None
     settle: Callable[[], None] = _nothing  # call it when the data are written: what was taken is written down

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
+from shoal.core.derive import Derive
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy.base import Hierarchy
 
@@ -21,7 +22,8 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     comma. ``missing`` says what an empty cell is: a value of its own, or a reason to suppress the row. ``weight``
     scales the loss of a quasi column. ``unit``, ``late`` and ``ahead`` belong to the time column of a stream: how late
     an event may come, and how far ahead of the stream's clock one person alone may move it (by default an hour,
-    for z-anonymity its window; ``0s``: not at all, two people must agree on every step of the clock).
+    for z-anonymity its window; ``0s``: not at all, two people must agree on every step of the clock). ``derive`` makes
+    the column from others of the row; a column of that name in the data is then not read.
     """
 
     role: Role
@@ -33,12 +35,30 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unit: Literal["s", "ms", "us", "ns"] = "s"
     late: str = "0s"
     ahead: str | None = None
+    derive: Derive | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.weight < float("inf"):
             raise UsageError("`weight` must be positive and finite", where="column")
         if self.format is not None and self.type is None:
             raise UsageError("`format` needs a `type`", where="column", hint="for example type: date")
+        if self.derive is not None:
+            if self.format is not None or self.type not in (None, self.derive.makes):
+                raise UsageError(
+                    f"a column derived by `{self.derive.use}` is of type {self.derive.makes}",
+                    where="column",
+                    hint="leave `type` and `format` out",
+                )
+            msgspec.structs.force_setattr(self, "type", self.derive.makes)
+
+
+def declared(column: Column) -> dict[str, Any]:
+    """All that is declared of a column, as plain data. What came to columns later is left out where it is not used:
+    states and services that were begun before stay what they are."""
+    plain: dict[str, Any] = msgspec.to_builtins(column, enc_hook=repr)
+    if column.derive is None:
+        del plain["derive"]
+    return plain
 
 
 class Schema(msgspec.Struct, frozen=True):
@@ -53,6 +73,16 @@ class Schema(msgspec.Struct, frozen=True):
     def of(self, *roles: Role) -> list[str]:
         """The names of the columns with one of these roles."""
         return [name for name, column in self.columns.items() if column.role in roles]
+
+    @property
+    def given(self) -> dict[str, Column]:
+        """The columns that the data bring themselves; the others are derived from them."""
+        return {name: column for name, column in self.columns.items() if column.derive is None}
+
+    @property
+    def derived(self) -> dict[str, Derive]:
+        """The columns made from others, and how."""
+        return {name: column.derive for name, column in self.columns.items() if column.derive is not None}
 
     @property
     def subject(self) -> str | None:
@@ -70,14 +100,14 @@ class Schema(msgspec.Struct, frozen=True):
         return self.of("sensitive")
 
     def types(self) -> dict[str, str]:
-        """The declared types by column, with the form of their texts after a colon.
+        """The declared types of the columns the data bring, with the form of their texts after a colon.
 
         >>> Schema({"born": Column("quasi", "date", "%d.%m.%Y"), "age": Column("quasi", "int")}).types()
         {'born': 'date:%d.%m.%Y', 'age': 'int'}
         """
         return {
             name: c.type if c.format is None else f"{c.type}:{c.format}"
-            for name, c in self.columns.items()
+            for name, c in self.given.items()
             if c.type is not None
         }
 

@@ -51,6 +51,7 @@ class Table:
     people: Codes | None = None
     sensitive: Mapping[str, Sensitive] = field(default_factory=dict)
     withheld: Mapping[str, int] = field(default_factory=dict)
+    known: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # rows whose value its hierarchy knows, and all
 
     @property
     def size(self) -> int:
@@ -103,6 +104,7 @@ def code(frame: pl.DataFrame, schema: Schema, *, where: str = "table") -> Table:
     require(frame, [*names, *schema.sensitive, *schema.of("subject")], where)
     withheld = np.zeros(frame.height, np.bool_)
     reasons: dict[str, int] = {}
+    counts: dict[str, tuple[int, int]] = {}
     matrix = np.empty((frame.height, len(names)), np.int32)
     levels: list[Levels] = []
     for j, name in enumerate(names):
@@ -117,6 +119,7 @@ def code(frame: pl.DataFrame, schema: Schema, *, where: str = "table") -> Table:
         unknown = codes < 0
         _note(reasons, f"unknown {name}", unknown & ~withheld)
         withheld |= unknown
+        counts[name] = (frame.height - int(unknown.sum()), frame.height)
     sensitive = {name: _sensitive(frame[name], schema[name], f"column {name!r}") for name in schema.sensitive}
     people = None if schema.subject is None else factorize(frame[schema.subject])[0]
     more = [s.codes for s in sensitive.values()] + ([] if people is None else [people])
@@ -130,6 +133,7 @@ def code(frame: pl.DataFrame, schema: Schema, *, where: str = "table") -> Table:
         None if people is None else people[order],
         {name: Sensitive(s.codes[order], s.values, s.levels) for name, s in sensitive.items()},
         reasons,
+        counts,
     )
 
 

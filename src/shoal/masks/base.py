@@ -6,7 +6,6 @@ A mask never raises on a value. What it cannot mask (a word where it expects a n
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,8 @@ from shoal.core.errors import UsageError
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Type
 from shoal.core.spec import Spec
+from shoal.core.texts import text_of as text_of
+from shoal.core.texts import texts_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -175,32 +176,14 @@ def type_of(dtype: pl.DataType) -> Type | None:
     return "str" if isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Null)) else None
 
 
-def text_of(value: Any) -> str:
-    """One text per value, whatever reader it came through: JSON, CSV or a typed column."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    if isinstance(value, datetime.datetime):
-        return value.isoformat()
-    return str(value)
-
-
 def as_text(column: pl.Expr, kind: Type | None) -> pl.Expr:
-    """Text of any column by the rules of :func:`text_of`."""
+    """Text of any column by the rules of :func:`shoal.core.texts.text_of`."""
     import polars as pl
 
     if kind == "str":
         return column
 
-    def convert(values: pl.Series) -> pl.Series:
-        if values.dtype == pl.String or values.dtype.is_integer():
-            return values.cast(pl.String)
-        return pl.Series(values.name, [None if v is None else text_of(v) for v in values.to_list()], dtype=pl.String)
-
-    return column.cast(pl.String) if kind == "int" else column.map_batches(convert, return_dtype=pl.String())
+    return column.cast(pl.String) if kind == "int" else column.map_batches(texts_of, return_dtype=pl.String())
 
 
 def unusable(kind: Type | None) -> Any:

@@ -82,6 +82,6 @@ class Policy(msgspec.Struct, frozen=True):
         valued = ("quasi", "sensitive") if compared else ()
         return [
             name
-            for name, column in self.schema.columns.items()
+            for name, column in self.schema.given.items()
             if column.role not in valued and column.type is None and view.shows(name) and name not in view.masks
         ]

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from shoal.core.derive import DERIVATIONS, check_derived
 from shoal.core.errors import PolicyError, UsageError
 from shoal.core.hierarchy import HIERARCHIES
 from shoal.core.schema import Column, Role, Schema
@@ -62,8 +63,11 @@ class _Reader:
         declared = {str(name): self._column(value, ("columns", name)) for name, value in columns.items()}
         try:
             schema = Schema(declared)
+            check_derived(declared)
         except UsageError as error:
-            raise PolicyError(error.message, where=self.places.at(("columns",)), hint=error.hint) from None
+            where = error.where or ""
+            place: Place = tuple(where.split(".")) if where.startswith("columns.") else ("columns",)
+            raise PolicyError(error.message, where=self.places.at(place), hint=error.hint) from None
         views = {
             name: self._view(name, value, ("views", name), schema)
             for name, value in self._mapping(top.get("views", {}), ("views",)).items()
@@ -74,7 +78,7 @@ class _Reader:
     def _column(self, data: Any, place: Place) -> Column:
         fields = tuple(f.name for f in msgspec.structs.fields(Column))
         plain = dict(self._mapping({"role": data} if isinstance(data, str) else data, place, fields))
-        hierarchy = plain.pop("hierarchy", None)
+        hierarchy, derive = plain.pop("hierarchy", None), plain.pop("derive", None)
         if plain.get("role") not in get_args(Role):
             raise PolicyError(
                 f"expected a role, found {plain.get('role')!r}",
@@ -82,6 +86,12 @@ class _Reader:
                 hint=f"one of: {', '.join(get_args(Role))}",
             )
         column: Column = self._convert(plain, Column, place)
+        if derive is not None:
+            made = DERIVATIONS.decode(derive, self.places.at((*place, "derive")))
+            try:
+                column = msgspec.structs.replace(column, derive=made)
+            except UsageError as error:
+                raise PolicyError(error.message, where=self.places.at(place), hint=error.hint) from None
         if hierarchy is None:
             return column
         where = self.places.at((*place, "hierarchy"))

@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from shoal.core.derive import DERIVATIONS
 from shoal.core.hierarchy import HIERARCHIES
 from shoal.core.schema import Role, Type
 from shoal.core.spec import Family
@@ -16,6 +17,7 @@ from shoal.promises import PROMISES
 
 FAMILIES: dict[str, tuple[Family[Any], ...]] = {
     "hierarchy": (HIERARCHIES,),
+    "derive": (DERIVATIONS,),
     "promise": (PROMISES,),
     "mask": (MASKS,),
     "method": METHODS,
@@ -66,6 +68,7 @@ def _column() -> dict[str, Any]:
                     "type": {"enum": list(get_args(Type))},
                     "format": {"type": "string", "description": "the form of its texts: %d.%m.%Y, ms, or a comma"},
                     "hierarchy": {"$ref": "#/$defs/hierarchy"},
+                    "derive": {"$ref": "#/$defs/derive"},
                     "weight": {"type": "number", "exclusiveMinimum": 0},
                     "missing": {"enum": ["value", "suppress"]},
                     "unit": {"enum": ["s", "ms", "us", "ns"]},

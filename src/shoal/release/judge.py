@@ -25,6 +25,7 @@ from shoal.promises.kp_anonymity import GROUP, LEVEL, PATTERN, KPAnonymity, judg
 from shoal.promises.rescan import rescan
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.verifier import Verdict, verify
+from shoal.views.derived import with_derived
 from shoal.views.role_view import RoleView
 
 ROTATING = "pseudonyms change with time: one person may be counted several times"
@@ -122,6 +123,8 @@ class Judge:
         time = next(iter(self.schema.of("time")), None)
         if time is None:
             raise UsageError("z-anonymity is judged by event time, and no time column is declared", where="verify")
+        if self.view is not None:
+            original = with_derived(original, self.view.schema)
         require(original, [time, *([self.schema.subject] if self.schema.subject else []), *self.quasi], "original")
         about: dict[str, Any] = {
             "time": time,

@@ -15,6 +15,7 @@ from shoal.core.errors import ShoalError
 from shoal.core.frames import from_any
 from shoal.core.groups import Finding
 from shoal.core.keys import KeyRing
+from shoal.core.known import known_of
 from shoal.core.release import Release, cleaned
 from shoal.policy.document import Policy
 from shoal.promises.kp_anonymity import KPAnonymity
@@ -174,4 +175,23 @@ def notes(frame: pl.DataFrame, policy: Policy, *, keys: KeyRing | None = None) -
         except ShoalError:  # told already: this view cannot be made from the sample
             continue
         out += [f"views.{role}.masks.{note}" for note in found]
+    return out
+
+
+def known(frame: pl.DataFrame, policy: Policy, *, keys: KeyRing | None = None) -> dict[str, tuple[int, int]]:
+    """Per column with a hierarchy that some view uses: how many values of a sample it knows, and how many are there."""
+    ring = KeyRing.load() if keys is None else keys
+    out: dict[str, tuple[int, int]] = {}
+    for role, chosen in policy.views.items():
+        try:
+            gate = FrameView(RoleView.of(policy, role), frame.schema, ring)
+            fitted = gate.fit(frame, null_rows=True)
+        except ShoalError:  # told already: this view cannot be made from the sample
+            continue
+        for name, column in policy.schema.columns.items():
+            used = chosen.promises or any(m.use == "generalize" for m in chosen.masks.get(name, ()))
+            if column.hierarchy is None or name in out or name not in fitted.columns or not used:
+                continue
+            if chosen.shows(name):
+                out[name] = known_of(column.hierarchy, fitted[name])
     return out

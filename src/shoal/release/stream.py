@@ -17,6 +17,7 @@ from shoal.core.errors import InputError, PolicyError
 from shoal.core.frames import from_any
 from shoal.core.groups import Finding
 from shoal.core.keys import DEFAULT, KeyRing
+from shoal.core.known import doubts
 from shoal.core.release import Release
 from shoal.core.schema import Schema
 from shoal.core.time import micros
@@ -30,6 +31,7 @@ from shoal.streams.base import Batch, Outcomes, Reason, Running, StreamMethod
 from shoal.streams.texts import Printer
 from shoal.tables.base import Progress, silent
 from shoal.verifier import Verdict
+from shoal.views.derived import refuse_sources_in_clear, with_derived
 from shoal.views.frames import FrameGate
 from shoal.views.role_view import RoleView
 
@@ -48,7 +50,7 @@ class StreamJob(Job):
     @property
     def columns(self) -> list[str]:
         """The columns the source must bring."""
-        return list((self.view.schema if self.view is not None else self.schema).columns)
+        return list((self.view.schema if self.view is not None else self.schema).given)
 
     def key(self) -> bytes:
         """The key of the state and of the run's pseudonyms: one of the ring, or a random one for this run only."""
@@ -78,6 +80,7 @@ class StreamJob(Job):
         positions = np.array(numbers, np.int64)
         verdict = self._verdict(judge, frame, released, positions)
         counters = dict(runner.method.counters)
+        doubtful = doubts(runner.method.known)
         withheld = {"withheld by the method": frame.height - int((positions >= 0).sum())}
         report = StreamReport(
             title=self.title,
@@ -89,14 +92,23 @@ class StreamJob(Job):
             verified=verdict.kept,
             counters={name: int(n) for name, n in counters.items()},
             seed=self.seed,
-            notes=list(self.notes),
+            notes=[*self.notes, *doubtful],
         )
-        return Release(data=released, withheld=withheld, schema=self.schema, report=report, positions=positions)
+        return Release(
+            data=released,
+            withheld=withheld,
+            schema=self.schema,
+            report=report,
+            positions=positions,
+            warnings=doubtful,
+        )
 
     def _verdict(
         self, judge: Judge, frame: pl.DataFrame, released: pl.DataFrame, positions: NDArray[np.int64]
     ) -> Verdict:
         if any(isinstance(p, ZAnonymity) for p in self.promises):
+            if self.view is not None:
+                frame = with_derived(frame, self.view.schema)
             return judge.judge(released, original=frame)  # with noise fewer real people may stand behind a value
         subject = self.schema.subject
         people = frame[subject].gather(positions) if subject is not None and subject in frame.columns else None
@@ -153,6 +165,7 @@ def stream_job(policy: Policy, role: str, keys: KeyRing, **more: Any) -> StreamJ
             where=f"views.{chosen.name}.show",
             hint="mask it, or do not show it",
         )
+    refuse_sources_in_clear(view)
     # a quasi column this role does not see is nothing to decide
     seen = {n: c for n, c in policy.schema.columns.items() if c.role != "quasi" or n not in view.hides}
     return StreamJob(

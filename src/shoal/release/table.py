@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shoal import __version__
 from shoal.core.frames import from_any
+from shoal.core.known import doubts, refuse_few
 from shoal.core.release import Boxes, Release, read_alike, recode
 from shoal.core.table import Table, code
 from shoal.measures.loss import loss
@@ -31,6 +32,7 @@ from shoal.tables import TableMethod
 from shoal.tables.base import Progress, silent
 from shoal.tables.model import Model
 from shoal.verifier import Verdict
+from shoal.views.derived import with_derived
 from shoal.views.masked_table import BESIDE, MaskedTable, masked_table
 
 
@@ -48,9 +50,10 @@ class TableJob(Job):
         frame, back = from_any(data)
         masked = None if self.policy is None or self.view is None else self._masked(frame)
         schema = self.schema if masked is None else masked.schema
-        rows = frame if masked is None else masked.frame
+        rows = with_derived(frame, schema) if masked is None else masked.frame
         seed = self.draw()
         table = code(rows, schema)
+        refuse_few(table.known, least=0)
         progress(0.1, "grouping")
         grouping = self.method.group(table, self.promises, seed=seed, progress=progress)
         labels, boxes = read_alike(table, grouping.labels, grouping.floor)
@@ -62,7 +65,8 @@ class TableJob(Job):
         kept = np.flatnonzero(groups >= 0)[order]
         report = self._report(frame, rows, table, labels, boxes, groups, released, verdict)
         columns = published(rows, released, schema, report.loss)
-        notes = report.notes if masked is None else [*report.notes, *masked.notes]
+        doubtful = doubts(table.known)
+        notes = [*report.notes, *([] if masked is None else masked.notes), *doubtful]
         report = msgspec.structs.replace(
             report,
             columns=with_masks(columns, self._mask_names()),
@@ -83,6 +87,7 @@ class TableJob(Job):
             report=report,
             model=model,
             notes=list(report.notes),
+            warnings=doubtful,
             positions=positions,
         )
 

@@ -116,6 +116,11 @@ class Running:
         """Totals since the start: ``events``, ``released``, ``withheld`` and one per reason."""
         raise NotImplementedError
 
+    @property
+    def known(self) -> Mapping[str, tuple[int, int]]:
+        """Per quasi column how many values of this run its hierarchy knew, and how many there were."""
+        return {}
+
     def figures(self) -> Mapping[str, Any]:
         """Live figures for people: rates, loss, smallest group, z, the tuner's decisions."""
         return {}

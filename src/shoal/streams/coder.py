@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
 from shoal.kernels.delay.stream_boxes import Tuples, spread_paths
+from shoal.streams.base import Reason
 from shoal.streams.path_columns import Floats, Paths, Reasons
 from shoal.streams.quasi_columns import Numbers, column_of
 
@@ -69,6 +70,7 @@ class QuasiCoder:
         self.weight = weight / weight.sum()
         self.tree = np.array([isinstance(c, Paths) for c in self.columns], np.bool_)
         self.least = np.array([c.least if isinstance(c, Numbers) else 0.0 for c in self.columns])
+        self.known = dict.fromkeys(self.names, (0, 0))  # values known to their hierarchy, and all that are not missing
         self.width = np.array([c.width if isinstance(c, Numbers) else 1.0 for c in self.columns])
 
     @property
@@ -133,6 +135,9 @@ class QuasiCoder:
                 number[:, j], wrong = column.code(frame[name])
                 share = (number[:, j] - column.least) / column.width * self.weight[j]
                 scaled[:, j] = np.where(np.isnan(share), -1.0, share)
+            known, total = self.known[name]
+            there = n - frame[name].null_count()
+            self.known[name] = (known + there - int((wrong == Reason.UNKNOWN).sum()), total + there)
             reason = np.where(reason == 0, wrong, reason)
         return Coded(number, scaled, node, cost, reason, at, self.epoch)
 

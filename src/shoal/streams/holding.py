@@ -114,6 +114,11 @@ class Holding(Running):
         assert self._kept is not None
         return self._kept
 
+    @property
+    def known(self) -> Mapping[str, tuple[int, int]]:
+        """See :class:`Running`."""
+        return self.coder.known
+
     def push(self, batch: Batch) -> Outcomes:
         """See :class:`Running`."""
         if not len(batch):

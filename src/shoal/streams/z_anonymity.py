@@ -17,6 +17,7 @@ from shoal.promises.base import Promise
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.streams.base import Batch, Outcomes, Running, StreamMethod
 from shoal.streams.chains import Coder
+from shoal.streams.known_values import UNKNOWN
 from shoal.streams.noise import Faces, Noise
 from shoal.streams.sliding import Decided
 from shoal.streams.texts import Printer
@@ -146,6 +147,7 @@ class RunningZ(Running):
         self._faces = Faces() if spec.noise is not None else None
         self._released = 0
         self._dropped = np.zeros(16, np.int64)
+        self._known: dict[str, tuple[int, int]] = {}
         if snapshot is not None:
             self._open(self.engine.restore(snapshot))
 
@@ -154,6 +156,9 @@ class RunningZ(Running):
         n = len(batch)
         subjects = self._prints(batch)
         coded = {name: coder.code(batch.frame[name]) for name, coder in self._coders.items()}
+        for name, c in coded.items():
+            known, total = self._known.get(name, (0, 0))
+            self._known[name] = (known + int((c.codes >= 0).sum()), total + int((c.codes >= UNKNOWN).sum()))
         decided = self.engine.decide(batch.times, subjects, {name: (c.codes, c.chains) for name, c in coded.items()})
         levels = np.stack([d.levels for d in decided.values()], 1)
         released = (levels >= 0).any(axis=1)
@@ -220,6 +225,11 @@ class RunningZ(Running):
         self._released, self._dropped = released, np.array(dropped, np.int64)
         if self._faces is not None:
             self._faces.restore(faces)
+
+    @property
+    def known(self) -> Mapping[str, tuple[int, int]]:
+        """See :class:`Running`."""
+        return self._known
 
     @property
     def counters(self) -> dict[str, int]:

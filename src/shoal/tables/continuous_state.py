@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError, UsageError
-from shoal.core.schema import Schema
+from shoal.core.schema import Schema, declared
 from shoal.core.sealed_state import StateFile
 from shoal.promises.base import Promise
 from shoal.tables.base import TableMethod
@@ -113,7 +113,7 @@ def load(
 
 
 def _declared(continuous: Continuous) -> str:
-    columns = {n: msgspec.to_builtins(c, enc_hook=repr) for n, c in continuous.schema.columns.items()}
+    columns = {n: declared(c) for n, c in continuous.schema.columns.items()}
     for name, column in continuous.schema.columns.items():
         if column.hierarchy is not None:
             # another tree in the same file would move published cells to other nodes, not to higher ones

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from shoal.core.cells import SUPPRESSED
-from shoal.core.schema import Type
+from shoal.core.schema import Column, Type
 from shoal.policy.document import Policy, View
 from shoal.views.role_view import RoleView
 
@@ -43,7 +43,8 @@ def explain(policy: Policy) -> Explained:
     views = {name: _sights(policy, view) for name, view in policy.views.items()}
     promises = {name: [_promise(p) for p in view.promises] for name, view in policy.views.items()}
     users = {name: list(view.users) for name, view in policy.views.items()}
-    return Explained({n: c.role for n, c in policy.schema.columns.items()}, views, promises, users)
+    roles = {name: _kind(column) for name, column in policy.schema.columns.items()}
+    return Explained(roles, views, promises, users)
 
 
 def _sights(policy: Policy, view: View) -> dict[str, Sight]:
@@ -60,6 +61,11 @@ def _sights(policy: Policy, view: View) -> dict[str, Sight]:
         else:
             out[name] = Sight("shown", kind)
     return out
+
+
+def _kind(column: Column) -> str:
+    derive = column.derive
+    return column.role if derive is None else f"{column.role}, {derive.use} of {' and '.join(derive.sources)}"
 
 
 def _promise(promise: msgspec.Struct) -> str:

@@ -19,6 +19,7 @@ from shoal.masks.base import Running, dtype_of, type_of
 from shoal.masks.window_mask import RunningWindow
 from shoal.masks.windows import AnyWindow, Assigner
 from shoal.policy.paths import EACH, Node, steps
+from shoal.views.derived import has_sources, place_of, with_derived
 from shoal.views.fitting import admit, fit, nested_dtype
 from shoal.views.role_view import RoleView
 
@@ -51,14 +52,16 @@ class FrameGate:
 
     def __init__(self, view: RoleView, frame: pl.Schema, keys: KeyRing | None = None) -> None:
         self.view = view
-        self._dtypes = {c: _dtype_at(frame, c) for c in view.schema.columns}
+        made = {c: dtype_of(d.makes) for c, d in view.schema.derived.items() if has_sources(d, frame)}
+        derived = view.schema.derived
+        self._dtypes = {c: made.get(c) if c in derived else _dtype_at(frame, c) for c in view.schema.columns}
         self._need(frame)
         types: dict[str, Type | None] = {
             c: view.schema[c].type or (type_of(d) if d is not None else None) for c, d in self._dtypes.items()
         }
         self._types = types
-        self._is_flat = all(c in frame or d is None for c, d in self._dtypes.items())
-        self._flat = {c for c in view.schema.columns if c in frame}
+        self._is_flat = all(c in frame or c in made or d is None for c, d in self._dtypes.items())
+        self._flat = {c for c in view.schema.given if c in frame} | set(made)
         self._masks = view.start(keys or KeyRing(), types)
         self._admit()
         self._dtypes = {
@@ -98,7 +101,9 @@ class FrameGate:
 
     def _need(self, frame: pl.Schema) -> None:
         seen = {*self.view.shown, *self.view.masks}
-        lacking = [c for c in self.view.schema.columns if self._dtypes[c] is None and c in seen]
+        derived = self.view.schema.derived
+        needed = {*seen, *(source for c, d in derived.items() if c in seen for source in d.sources)} - set(derived)
+        lacking = [c for c in self.view.schema.columns if self._dtypes[c] is None and c in needed]
         require_columns(lacking, frame, f"views.{self.view.role}", error=PolicyError)
 
     def _has(self, column: str) -> bool:
@@ -126,7 +131,8 @@ class FrameGate:
         """
         fitted: list[pl.Series] = []
         unfit = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
-        for column in self._needed & self._flat:
+        derived = self.view.schema.derived
+        for column in self._needed & self._flat - set(derived):
             made = fit(frame[column], self.view.schema[column].type)
             if made is frame[column] or made.dtype == frame[column].dtype:
                 continue
@@ -140,6 +146,8 @@ class FrameGate:
                 wanted = nested_dtype(node, frame[name].dtype, self.view.schema)
                 fitted += [] if wanted == frame[name].dtype else [frame[name].cast(wanted)]
         out = frame.with_columns(fitted) if fitted else frame
+        if derived:
+            out = with_derived(out, self.view.schema, self._needed & set(derived))
         return out.with_columns(pl.when(~unfit).then(pl.all())) if unfit.any() else out
 
     def _unfit(self, column: str, lost: pl.Series) -> InputError:
@@ -154,7 +162,8 @@ class FrameGate:
     def _needed(self) -> set[str]:
         """The columns the role sees, or that masks, windows and methods read."""
         reads = {name for mask in self._masks.values() for name in mask.by}
-        return {*self.view.shown, *self.view.masks, *reads, *self.view.schema.of("subject", "time")}
+        named = {*self.view.shown, *self.view.masks, *reads, *self.view.schema.of("subject", "time")}
+        return named | {s for c, d in self.view.schema.derived.items() if c in named for s in d.sources}
 
     def _admit(self) -> None:
         for column in self._needed:
@@ -163,13 +172,7 @@ class FrameGate:
                 admit(column, self.view.schema[column].type, dtype)
 
     def _source(self, column: str) -> pl.Expr:
-        if column in self._flat:
-            return pl.col(column)
-        first, *rest = steps(column)
-        at = pl.col(first)
-        for step in rest:
-            at = at.struct.field(step)
-        return at.alias(column)
+        return place_of(column, self._flat)
 
     def _place(self, node: Node, at: pl.Expr) -> pl.Expr:
         if self.view.is_hidden(node):

@@ -13,6 +13,7 @@ from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Column, Schema
 from shoal.policy.document import Policy
+from shoal.views.derived import refuse_sources_in_clear
 from shoal.views.frames import FrameGate
 from shoal.views.role_view import RoleView
 
@@ -44,6 +45,7 @@ def masked_table(policy: Policy, role: str, frame: pl.DataFrame, keys: KeyRing |
     keys = KeyRing.load() if keys is None else keys
     if any("." in c or "[" in c for c in [*view.shown, *view.masks] if c not in frame.columns):
         raise PolicyError("a view with promises needs flat columns", where=f"views.{role}")
+    refuse_sources_in_clear(view)
     gate = FrameGate(view, frame.schema, keys)
     viewed = gate.apply(frame)
     data = viewed.data.drop(view.hides, strict=False)
@@ -66,5 +68,5 @@ def _column(view: RoleView, name: str) -> Column:
         return Column("plain")
     if name in view.masks and declared.role == "quasi":
         # what a mask made of a value is no longer a leaf of its hierarchy
-        return msgspec.structs.replace(declared, hierarchy=Suppress(), type=None)
-    return declared
+        return msgspec.structs.replace(declared, hierarchy=Suppress(), type=None, derive=None)
+    return msgspec.structs.replace(declared, derive=None)  # it is made: from here on it is a column like any other

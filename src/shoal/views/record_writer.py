@@ -34,7 +34,10 @@ class RecordWriter:
         # a constant needs no reading, but a part of an object needs to know whether there is one
         working = {c for m in masks for c, r in m.items() if not _is_constant(r) or len(steps(c)) > 1}
         reads = {name for m in masks for r in m.values() for name in r.by}
-        self._root = tree(c for c in self._schema.columns if c in shown | working | reads)
+        needed = shown | working | reads
+        self._derived = {c: f"d{at}" for at, c in enumerate(c for c in self._schema.derived if c in needed)}
+        needed |= {source for c in self._derived for source in self._schema.derived[c].sources}
+        self._root = tree(c for c in self._schema.given if c in needed)
         self._names: dict[str, Any] = {"en": msgspec.json.Encoder().encode, "utc": in_utc}
         self._lists = 0
 
@@ -44,6 +47,7 @@ class RecordWriter:
         lines = ["def views(record):", "o = de(record)"]
         for at, below in enumerate(self._root.fields.values()):
             lines.append(f"x{at} = {self.value(below.leaf, f'o.f{at}')}")
+        lines += [f"{variable} = {self._made(column)}" for column, variable in self._derived.items()]
         outs = [f"en({self._record(v, m)})" for v, m in zip(self._views, self._masks, strict=True)]
         source = "\n ".join([*lines, f"return ({', '.join(outs)},)"])
         exec(compile(source, "<view>", "exec"), self._names)
@@ -53,6 +57,18 @@ class RecordWriter:
         role = _Role(self, view, masks)
         node = view.node()
         return "o" if role.is_clear(node, self._root) else role.fields(node, self._root, "")
+
+    def _made(self, column: str) -> str:
+        """The source of a derived value: missing, if one of its sources is."""
+        derive = self._schema.derived[column]
+        values = [self.elsewhere(source) for source in derive.sources]
+        lacking = " or ".join(f"(s{at} := {value}) is None" for at, value in enumerate(values))
+        given = ", ".join(f"s{at}" for at in range(len(values)))
+        return f"None if {lacking} else {self.constant(derive.one(self._schema.columns))}({given})"
+
+    def derived(self, column: str | None) -> str | None:
+        """The variable of a derived value, if the column is one."""
+        return self._derived.get(column) if column is not None else None
 
     def constant(self, value: Any) -> str:
         """A name the generated source knows a value by."""
@@ -80,6 +96,8 @@ class RecordWriter:
 
     def elsewhere(self, column: str) -> str:
         """The source of another column's value, from the top of the record."""
+        if column in self._derived:
+            return self._derived[column]
         read, at, guards = self._root, "", []
         for step in steps(column):
             at = self.child(read, at, step)
@@ -112,6 +130,8 @@ class _Role:
                 parts.append(self._writer.constant(None if self._view.hidden == "null" else SUPPRESSED))
             elif below.leaf is not None and _is_constant(self._masks.get(below.leaf)):
                 parts.append(self._writer.constant(self._masks[below.leaf].one(None)))
+            elif below.leaf is not None and (made := self._writer.derived(below.leaf)) is not None:
+                parts.append(self._leaf(below.leaf, made))
             else:
                 parts.append(self._place(below, read.fields[name], self._writer.child(read, at, name)))
         return f"{self._writer.constant(struct_of(node))}({', '.join(parts)})"

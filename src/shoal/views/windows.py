@@ -68,7 +68,7 @@ class WindowGate:
         self._dated = any(c.type == "datetime" for c in view.schema.columns.values())
         self._assigner: Assigner[bytes] = Assigner(windows.pop(), late=time.late)  # type: ignore[arg-type]
         frame_of([], view.schema)
-        self._decode = msgspec.json.Decoder(record_type(tree(view.schema.columns), view.schema)).decode
+        self._decode = msgspec.json.Decoder(record_type(tree(view.schema.given), view.schema)).decode
         self._number = 0
 
     def push(self, record: bytes) -> list[Outcome]:
@@ -204,7 +204,7 @@ def told_in_utc(value: Any) -> Any:
 def frame_of(rows: Sequence[dict[str, Any]], schema: Schema) -> pl.DataFrame:
     """Records as columns of their declared types; an undeclared column of mixed values becomes text."""
     columns: list[pl.Series] = []
-    for name, node in tree(schema.columns).fields.items():
+    for name, node in tree(schema.given).fields.items():
         values = [row.get(name) for row in rows]
         try:
             columns.append(pl.Series(name, values, dtype=_dtype(node, schema)))

@@ -39,8 +39,10 @@ class RecordFrames:
         columns = {n: c for n, c in view.schema.columns.items() if not n.startswith(CARRIED)}
         seen = {*view.shown, *view.masks}
         refuse_lists(view)
-        self._columns = {n: c for n, c in columns.items() if EACH not in n}
+        # derived columns are made by the gate, as everywhere
+        self._columns = {n: c for n, c in columns.items() if EACH not in n and c.derive is None}
         read = {name for mask in view.start(keys).values() for name in mask.by}
+        read |= {source for derive in view.schema.derived.values() for source in derive.sources}
         self._free = {n for n, c in columns.items() if c.type is None and c.role in _FREE and n in view.shown} - read
         root = tree(self._columns)
         self._decode = msgspec.json.Decoder(record_type(root, Schema(self._columns))).decode

@@ -16,6 +16,7 @@ import msgspec
 
 from shoal.connect.kafka import Source
 from shoal.core.errors import InputError, PolicyError
+from shoal.core.schema import Column, declared
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.provision.audit import Applying, Audit
 
@@ -53,7 +54,7 @@ def definition(policy: Policy, role: str) -> str:
 
 def said(value: Any, folder: Path | None = None) -> Any:
     """What a policy says, as plain values; a tree's file is told by what stands in it, not by its name."""
-    plain = msgspec.to_builtins(value)
+    plain = declared(value) if isinstance(value, Column) else msgspec.to_builtins(value)
     return _read(plain, folder or Path())
 
 

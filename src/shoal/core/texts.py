@@ -1,0 +1,35 @@
+"""One text per value, whatever reader it came through: JSON, CSV or a typed column."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def text_of(value: Any) -> str:
+    """The text of a value.
+
+    >>> text_of(7.0), text_of(True), text_of("x")
+    ('7', 'true', 'x')
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if isinstance(value, datetime.datetime):
+        return value.isoformat()
+    return str(value)
+
+
+def texts_of(values: pl.Series) -> pl.Series:
+    """The texts of a column, a missing value still missing."""
+    import polars as pl
+
+    if values.dtype == pl.String or values.dtype.is_integer():
+        return values.cast(pl.String)
+    return pl.Series(values.name, [None if v is None else text_of(v) for v in values.to_list()], dtype=pl.String)
