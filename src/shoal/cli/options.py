@@ -59,7 +59,8 @@ class Columns:
     quasi
         Columns an outsider may know.
     hierarchy
-        How a quasi column becomes less precise: `zip=prefix:5`, `country=countries.csv`, `age=range:0:120`.
+        How a quasi column becomes less precise: `zip=prefix:5`, `country=countries.csv`, `age=range:0:120`,
+        `category=path:/`, `place=grid:100:1000`.
     sensitive
         Columns an outsider must not learn; shown unchanged.
     plain
@@ -334,6 +335,15 @@ def hierarchy_word(value: str) -> str | Mapping[str, Any]:
         return {"use": "range", "min": number(low, "--hierarchy"), "max": number(high, "--hierarchy")}
     if kind == "tree" and rest:
         return {"use": "tree", "children": int(number(rest, "--hierarchy"))}
+    if kind == "grid" and rest:
+        return {"use": "grid", "sizes": [number(size, "--hierarchy") for size in rest.split(":")]}
+    if kind == "path" and rest:
+        separator, _, depth = rest.partition(":")
+        return {
+            "use": "path",
+            "separator": separator,
+            **({"depth": int(number(depth, "--hierarchy"))} if depth else {}),
+        }
     return value
 
 

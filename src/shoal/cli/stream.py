@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import Parameter
 
-from shoal.cli.options import ByPolicy, Flag, hierarchy_word, wishes
+from shoal.cli.options import ByPolicy, Flag, hierarchy_word, only_with, wishes
 from shoal.cli.terminal import File, Json, Output, as_json, say
 from shoal.core.errors import UsageError
 
@@ -39,7 +39,8 @@ class OfEvents:
     value
         Without a policy: the column to release; `value` if not given.
     hierarchy
-        Without a policy: how the value may be generalized: `path`, `prefix:5`, `tree.csv`.
+        Without a policy: how the value may be generalized: `path`, `path:/`, `path:.:3`, `grid:100:1000`, `prefix:5`,
+        `tree.csv`.
     unit
         Without a policy: the unit of time: s (the default), ms, us, ns.
     late
@@ -50,6 +51,15 @@ class OfEvents:
         With --goal-k: for this share of the people; 0.8 if not given.
     every
         With --goal-k: how often z is tuned; 30m if not given.
+    tuner
+        With --goal-k: how z is found: search (binary search, if not given), incremental, model.
+    z0
+        With --goal-k: the first z; --z is the floor that it never goes below, and the first if this is not given.
+    exact
+        Without a policy: generalize nothing: what too few people showed as it stands is withheld.
+    noise
+        Without a policy: release what misses z by at most so many people, or below 1 by such a share of z, with
+        invented events beside it. Fewer than z real people may then stand behind a value.
     """
 
     z: int | None = None
@@ -63,6 +73,10 @@ class OfEvents:
     goal_k: int | None = None
     goal_p: float | None = None
     every: str | None = None
+    tuner: Literal["search", "incremental", "model"] | None = None
+    z0: int | None = None
+    exact: Flag = False
+    noise: float | None = None
 
 
 @Parameter(name="*")
@@ -150,11 +164,15 @@ def _asked(about: OfEvents, by: ByPolicy) -> dict[str, Any]:
     """The options about events as wishes."""
     asked = {f.name: getattr(about, f.name) for f in fields(about)}
     goal, share, every = asked.pop("goal_k"), asked.pop("goal_p"), asked.pop("every")
-    if goal is None and (share is not None or every is not None):
-        option = "--goal-p" if share is not None else "--every"
-        raise UsageError("has no effect without --goal-k", where=option)
+    tuner, first = asked.pop("tuner"), asked.pop("z0")
+    only_with(goal is not None, "--goal-k", goal_p=share, every=every, tuner=tuner, z0=first)
     if goal is not None:
-        asked["tune"] = {"goal": {"k": goal, "probability": 0.8 if share is None else share}, "every": every or "30m"}
+        asked["tune"] = {
+            "goal": {"k": goal, "probability": 0.8 if share is None else share},
+            "every": every or "30m",
+            "by": tuner or "search",
+            "start": first,
+        }
     if asked["hierarchy"] is not None:
         asked["hierarchy"] = hierarchy_word(asked["hierarchy"])
     if by.policy is None and (about.z is None or about.window is None):

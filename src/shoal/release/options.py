@@ -152,12 +152,28 @@ def _stream_of_options(wishes: Wishes) -> StreamJob:
             value: Column("quasi", hierarchy=None if given is None else as_hierarchy(given, "hierarchy")),
         }
     )
-    tune = wishes.take("tune")
-    method = msgspec.convert({"use": "z-anonymity", **({"tune": tune} if tune else {})}, ZAnon)
+    for name in ("exact", "noise"):
+        if given is None and wishes.has(name):
+            wishes.refuse(name, "has no effect without a hierarchy", "say how values may be generalized")
+    method = _z_method(wishes)
     common = Common.of(wishes, "stream")
     more = common._asdict()
     nothing_to_waive(wishes, more, OF_STREAMS)
     return StreamJob(schema=schema, promises=(ZAnonymity(z, window),), method=method, **more)
+
+
+def _z_method(wishes: Wishes) -> ZAnon:
+    tune, noise = wishes.take("tune"), wishes.take("noise")
+    how = {
+        "use": "z-anonymity",
+        "generalize": not wishes.take("exact", False),
+        **({"tune": tune} if tune else {}),
+        **({"noise": {"most": noise}, "allow_noise": True} if noise is not None else {}),
+    }
+    try:
+        return msgspec.convert(how, ZAnon)
+    except msgspec.ValidationError as error:
+        raise UsageError(str(error).partition(" - at")[0], where="stream") from None
 
 
 def schema_of(wishes: Wishes) -> Schema:

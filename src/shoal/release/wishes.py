@@ -16,13 +16,13 @@ from shoal.core.errors import UsageError
 # every wish a job can have, and how its value is checked (see the functions below)
 KNOWN: dict[str, str] = {
     **dict.fromkeys(("k", "p", "z"), "whole"),
-    **dict.fromkeys(("l", "t"), "number"),
+    **dict.fromkeys(("l", "t", "noise"), "number"),
     **dict.fromkeys(("sensitive", "plain"), "names"),
     **dict.fromkeys(("subject", "view", "title", "effort", "append", "publish"), "as it is"),
     **dict.fromkeys(("quasi", "schema", "weights", "promises", "method", "set", "policy", "keys"), "as it is"),
     **dict.fromkeys(("cells", "report", "id", "time", "value", "every", "missing", "perturb", "instants"), "as it is"),
     **dict.fromkeys(("aggregate", "pattern", "hierarchy", "unit", "late", "window", "tune", "json"), "as it is"),
-    **dict.fromkeys(("series", "keep_order"), "flag"),
+    **dict.fromkeys(("series", "keep_order", "exact"), "flag"),
     **dict.fromkeys(("waive",), "names"),
     "seed": "seed",
 }
