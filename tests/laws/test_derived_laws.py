@@ -22,8 +22,8 @@ from shoal.release.wishes import Wishes
 from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.output import Disguise, Record
 from shoal.views.derived import with_derived
-from shoal.views.frames import FrameView
-from shoal.views.records import RecordViews
+from shoal.views.frames import FrameGate
+from shoal.views.records import RecordGate
 from shoal.views.role_view import RoleView
 
 KEYS = KeyRing({"default": {1: bytes(range(32))}})
@@ -137,19 +137,19 @@ def test_records_and_frames_derive_alike():
     )
     views = [RoleView.of(POLICY, role) for role in ("all", "clear", "blurred")]
     records = [msgspec.json.encode(row) for row in frame.to_dicts()]
-    by_record = RecordViews(views, KEYS).many(records)
+    by_record = RecordGate(views, KEYS).many(records)
     assert not by_record.refused
     for view, written in zip(views, by_record.views, strict=True):
-        data = FrameView(view, frame.schema, KEYS).apply(frame).data
+        data = FrameGate(view, frame.schema, KEYS).apply(frame).data
         assert [json.loads(w) for w in written] == json.loads(data.write_json())
 
 
 def test_what_the_data_call_so_is_not_read():
     frame = shop(5).with_columns(bought=pl.lit("smuggled"))
     view = RoleView.of(POLICY, "all")
-    assert "smuggled" not in FrameView(view, frame.schema, KEYS).apply(frame).data["bought"].to_list()
+    assert "smuggled" not in FrameGate(view, frame.schema, KEYS).apply(frame).data["bought"].to_list()
     record = msgspec.json.encode({**frame.to_dicts()[0]})
-    assert b"smuggled" not in RecordViews([view], KEYS)(record)[0]
+    assert b"smuggled" not in RecordGate([view], KEYS)(record)[0]
 
 
 def _release(role: str, frame: pl.DataFrame):

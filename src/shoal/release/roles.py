@@ -184,7 +184,7 @@ def known(frame: pl.DataFrame, policy: Policy, *, keys: KeyRing | None = None) -
     out: dict[str, tuple[int, int]] = {}
     for role, chosen in policy.views.items():
         try:
-            gate = FrameView(RoleView.of(policy, role), frame.schema, ring)
+            gate = FrameGate(RoleView.of(policy, role), frame.schema, ring)
             fitted = gate.fit(frame, null_rows=True)
         except ShoalError:  # told already: this view cannot be made from the sample
             continue
