@@ -4,6 +4,8 @@ curves, streams, growing tables and role views. An option that is not in the tab
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -138,6 +140,7 @@ SECONDS = re.compile(
 )
 
 
+@cache  # the command line of a command is assembled once, not for each of its options
 def options(command: str) -> list[str]:
     """The long names of a command's options, positional parameters left out."""
     found = build()[command].assemble_argument_collection()
@@ -193,6 +196,19 @@ def outcome(line: list[str], folder: Path, at: Path, capfd, monkeypatch) -> tupl
     return int(done.value.code or 0), SECONDS.sub("", said.out + said.err), left
 
 
+@pytest.fixture(scope="module")
+def without(tmp_path_factory) -> Callable[..., tuple[int, str, dict[str, bytes]]]:
+    """What a command does without the option under test: run once for all options that share it."""
+    seen: dict[tuple[str, ...], tuple[int, str, dict[str, bytes]]] = {}
+
+    def run(line: list[str], folder: Path, capfd, monkeypatch) -> tuple[int, str, dict[str, bytes]]:
+        if tuple(line) not in seen:
+            seen[tuple(line)] = outcome(line, folder, tmp_path_factory.mktemp("without"), capfd, monkeypatch)
+        return seen[tuple(line)]
+
+    return run
+
+
 CASES = [(b, option) for b in BASES for option in options(BASES[b][0]) if (b, option) not in SILENT]
 
 
@@ -203,7 +219,7 @@ def test_every_command_and_every_option_is_tried():
 
 
 @pytest.mark.parametrize(("base", "option"), CASES, ids=lambda word: word)
-def test_an_option_has_an_effect_or_is_refused(base, option, released, tmp_path, capfd, monkeypatch):
+def test_an_option_has_an_effect_or_is_refused(base, option, released, without, tmp_path, capfd, monkeypatch):
     monkeypatch.setenv("SHOAL_KEY", "ab" * 32)
     words = list(BASES[base])
     seeded = ["--seed", "1"] if "--seed" in options(words[0]) and base != "demo" else []
@@ -223,10 +239,8 @@ def test_an_option_has_an_effect_or_is_refused(base, option, released, tmp_path,
         other = [*changed, "--seed", *SAMPLES["--seed"], *told]
     else:
         other = [*changed, *seeded, *told]
-    (tmp_path / "one").mkdir()
-    (tmp_path / "two").mkdir()
-    plain = outcome([*words, *seeded, *told], released, tmp_path / "one", capfd, monkeypatch)
-    with_it = outcome(other, released, tmp_path / "two", capfd, monkeypatch)
+    plain = without([*words, *seeded, *told], released, capfd, monkeypatch)
+    with_it = outcome(other, released, tmp_path, capfd, monkeypatch)
     assert plain[0] in (0, 1), plain[1]
     assert "defect" not in with_it[1]
     if with_it[0] > 1:

@@ -58,12 +58,12 @@ def test_the_laws_hold_for_the_example_plugins(installed):
     assert done.returncode == 0, done.stderr
 
 
-def test_what_the_readme_says_runs(shoal, installed, folder):
+def test_what_the_readme_says_runs(shoal_process, installed, folder):
     """Policies that name the plug-ins are released and accepted by the verifier."""
     lines = re.findall(r"^shoal (.+)$", (EXAMPLE / "README.md").read_text(), re.M)
     assert {line.split()[0] for line in lines} == {"anonymize", "verify", "stream"}
     for line in lines:
-        done = shoal(*line.split(), PYTHONPATH=installed)
+        done = shoal_process(*line.split(), PYTHONPATH=installed)
         assert done.returncode == 0, f"{line}\n{done.stderr}"
     visits = pl.read_csv(folder / "visits.csv")
     table = pl.read_csv(folder / "released.csv")
@@ -80,17 +80,17 @@ def test_what_the_readme_says_runs(shoal, installed, folder):
     assert pl.read_csv(folder / "envelopes.csv").group_by("group").len()["len"].min() >= 5
 
 
-def test_a_foreign_promise_is_judged_by_its_definition(shoal, installed, folder):
+def test_a_foreign_promise_is_judged_by_its_definition(shoal_process, installed, folder):
     pl.read_csv(folder / "visits.csv").drop("who").with_columns(day=pl.lit("*"), age=pl.lit("*"), pay=7).write_csv(
         folder / "flat.csv"
     )
-    done = shoal("verify", "flat.csv", "--policy", "policy.yaml", "--view", "table", PYTHONPATH=installed)
+    done = shoal_process("verify", "flat.csv", "--policy", "policy.yaml", "--view", "table", PYTHONPATH=installed)
     assert done.returncode == 1
     assert "spread: broken in 1 of 1 groups; asked 20, reached 0" in done.stdout + done.stderr
 
 
-def test_without_the_package_its_names_are_unknown(shoal, folder):
-    done = shoal("anonymize", "visits.csv", "--policy", "policy.yaml", "--view", "table", "-o", "out.csv")
+def test_without_the_package_its_names_are_unknown(shoal_process, folder):
+    done = shoal_process("anonymize", "visits.csv", "--policy", "policy.yaml", "--view", "table", "-o", "out.csv")
     assert done.returncode == 2
     assert "there is no hierarchy called 'weekday'" in done.stderr
     assert not (folder / "out.csv").exists()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from shoal.policy.load import load, parse
 from shoal.release.job import job_of, judge_of
 from shoal.release.stream import LocalRunner
 from shoal.release.wishes import Wishes
+from tests.cli.in_process import call
 
 KEY = "ab" * 32
 KEYS = KeyRing.load(environ={"SHOAL_KEY": KEY})
@@ -51,7 +52,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "shoal", *words], capture_output=True, text=True, check=False)
+    return call(list(words), Path.cwd())
 
 
 def python(folder, **wishes) -> str:

@@ -1,0 +1,64 @@
+"""A command line called in this process, with standard input, output and errors of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+from unittest import mock
+
+from shoal.cli import main
+
+
+@contextlib.contextmanager
+def _streams(given: IO[bytes], out: IO[bytes], err: IO[bytes]) -> Iterator[None]:
+    """Files in place of descriptors 0, 1, 2 and of Python's three streams: data may leave by either road."""
+    kept = [os.dup(number) for number in (0, 1, 2)]
+    for number, file in enumerate((given, out, err)):
+        os.dup2(file.fileno(), number)
+    stdin = open(0, encoding="utf-8", closefd=False)
+    stdout = open(1, "w", encoding="utf-8", closefd=False)
+    stderr = open(2, "w", encoding="utf-8", closefd=False)
+    try:
+        with mock.patch.multiple(sys, stdin=stdin, stdout=stdout, stderr=stderr):
+            yield
+        for stream in (stdout, stderr):
+            with contextlib.suppress(OSError, ValueError):  # closed, or its disk is full: the command has said so
+                stream.flush()
+    finally:
+        for number, old in enumerate(kept):
+            os.dup2(old, number)
+            os.close(old)
+
+
+def call(
+    words: list[str], folder: Path, stdin: str | None = None, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """What `subprocess.run` of the same command line in `folder` returns."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before, code = Path.cwd(), 0
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given.write((stdin or "").encode())
+        given.seek(0)
+        try:
+            os.chdir(folder)
+            with mock.patch.dict(os.environ, environment or {}), _streams(given, out, err):
+                try:
+                    main(words)
+                except SystemExit as done:
+                    code = int(done.code or 0)
+        finally:
+            os.chdir(before)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+        said = []
+        for file in (out, err):
+            file.seek(0)
+            said.append(file.read().decode().replace("\r\n", "\n"))
+    return subprocess.CompletedProcess(words, code, *said)
