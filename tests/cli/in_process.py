@@ -22,9 +22,9 @@ def _streams(given: IO[bytes], out: IO[bytes], err: IO[bytes]) -> Iterator[None]
     kept = [os.dup(number) for number in (0, 1, 2)]
     for number, file in enumerate((given, out, err)):
         os.dup2(file.fileno(), number)
-    stdin = open(0, encoding="utf-8", closefd=False)
-    stdout = open(1, "w", encoding="utf-8", closefd=False)
-    stderr = open(2, "w", encoding="utf-8", closefd=False)
+    stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - flushed below, while the descriptors are ours
+    stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - flushed below, while the descriptors are ours
+    stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - flushed below, while the descriptors are ours
     try:
         with mock.patch.multiple(sys, stdin=stdin, stdout=stdout, stderr=stderr):
             yield
