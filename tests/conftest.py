@@ -31,8 +31,8 @@ def shared() -> Path:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests stay on one worker, and those that need a broker share two: each worker starts its own broker, and a
-    test that waits for one leaves its core to the others. They come first, because they take longest."""
+    """A file's tests stay on one worker, and those that need a broker share two: each worker starts its own broker,
+    and a test that waits for one leaves its core to the others. They come first, because they take longest."""
     items.sort(key=lambda item: "kafka" not in item.path.parts)  # stable: the order of collection otherwise
     files = list(dict.fromkeys(item.path for item in items))
     for item in items:
