@@ -19,7 +19,6 @@ from shoal.measures.attack import Attack, join, members
 from shoal.policy.document import Policy
 from shoal.promises.base import Promise
 from shoal.release.job import job_of, judge_of
-from shoal.release.roles import MasksJob
 from shoal.release.wishes import Wishes
 from shoal.report.measured import Measured, measured
 from shoal.report.series_report import SeriesReport
@@ -113,7 +112,7 @@ def anonymize_series(data: Any, *, k: int, p: int, **asked: Any) -> tuple[Series
 def _run(data: Any, asked: dict[str, Any], promising: str | None) -> Release:
     progress: Callable[[float, str], None] | None = asked.pop("progress", None)
     job = job_of(Wishes(asked))
-    if promising is not None and isinstance(job, MasksJob):
+    if promising is not None and not job.promises:
         raise UsageError("this view promises nothing", where=promising, hint="shoal.view makes it")
     return job.run(data) if progress is None else job.run(data, progress=progress)
 

@@ -105,20 +105,18 @@ def _judge(policy: Policy, role: str) -> Judge | None:
     import msgspec
 
     from shoal.core.schema import Column, Schema
-    from shoal.promises.t_closeness import TCloseness
-    from shoal.promises.z_anonymity import ZAnonymity
     from shoal.release.job import judge_of
     from shoal.release.wishes import Wishes
     from shoal.runtime.kafka.serve.stateful import reuses
     from shoal.runtime.kafka.tools.observed import COLUMNS, KEY, PARTITION, joined
 
     # z-anonymity is judged beside the original, and what is foreign is counted record by record
-    promises = tuple(p for p in policy.view(role).promises if not isinstance(p, ZAnonymity))
+    promises = tuple(p for p in policy.view(role).promises if p.about != "events")
     if not promises:
         return None
     own = dataclasses.replace(judge_of(Wishes({"policy": policy, "view": role})), promises=promises, view=None)
     # t is measured against what the whole topic shows, not against what one commit does
-    grouped = tuple(p for p in promises if not isinstance(p, TCloseness))
+    grouped = tuple(p for p in promises if not p.compares_with_all)
     beside = (KEY, PARTITION) if reuses(policy, role) else COLUMNS
     least = max((int(p.asked) for p in grouped), default=0)
     wider = Schema({**own.schema.columns, **{name: Column("quasi") for name in beside}})

@@ -75,12 +75,12 @@ def verify(
     """
     from shoal.api import intersection
     from shoal.connect import files
-    from shoal.promises.z_anonymity import ZAnonymity
+    from shoal.promises.base import those_about
     from shoal.release.job import judge_of
 
     judge = judge_of(wishes(by, columns, promised, stream))
     original = stream.original
-    if original is not None and not any(isinstance(p, ZAnonymity) for p in judge.promises):
+    if original is not None and not those_about(judge.promises, "events"):
         raise UsageError("has no effect: only z-anonymity is judged beside the original", where="--original")
     if previous is not None and columns.subject is None:
         raise UsageError("two releases are compared by their people", where="--previous", hint="give --subject")

@@ -14,7 +14,13 @@ from __future__ import annotations
 
 
 class ShoalError(Exception):
-    """An error a person can act on: ``where`` it happened, what was wrong, and a ``hint``."""
+    """An error a person can act on: ``where`` it happened, what was wrong, and a ``hint``.
+
+    >>> print(UsageError("k must be at least 1, found 0", where="k-anonymity", hint="k=5 is usual"))
+    k-anonymity: k must be at least 1, found 0
+    <BLANKLINE>
+    hint: k=5 is usual
+    """
 
     exit_code = 3
 
@@ -30,7 +36,11 @@ class ShoalError(Exception):
 
 
 class PromiseError(ShoalError):
-    """A promise cannot be met, or data breaks it."""
+    """A promise cannot be met, or data breaks it.
+
+    >>> print(PromiseError("the table has 3 rows, and 5 must be alike", where="k-anonymity"))
+    k-anonymity: the table has 3 rows, and 5 must be alike
+    """
 
     exit_code = 1
 
@@ -39,20 +49,35 @@ class UsageError(ShoalError, ValueError):
     """The call is wrong: a parameter out of range, a column that does not exist.
 
     A ``ValueError`` too, so that a spec may raise it and a policy can say where it happened.
+
+    >>> isinstance(UsageError("no such column", where="quasi"), ValueError)
+    True
     """
 
     exit_code = 2
 
 
 class PolicyError(UsageError):
-    """The policy is wrong; ``where`` is its line and path."""
+    """The policy is wrong; ``where`` is its line and path.
+
+    >>> PolicyError("there is no column 'agee'", where="line 7: views.ward.show", hint="did you mean 'age'?").where
+    'line 7: views.ward.show'
+    """
 
 
 class InputError(ShoalError):
-    """Something that should be read cannot be read."""
+    """Something that should be read cannot be read.
+
+    >>> InputError("expected a number", where="row 12, column 'age'").message
+    'expected a number'
+    """
 
     exit_code = 3
 
 
 class OutputError(InputError):
-    """Something that should be written cannot be written."""
+    """Something that should be written cannot be written.
+
+    >>> issubclass(OutputError, InputError)
+    True
+    """

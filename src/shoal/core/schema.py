@@ -24,6 +24,9 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     an event may come, and how far ahead of the stream's clock one person alone may move it (by default an hour,
     for z-anonymity its window; ``0s``: not at all, two people must agree on every step of the clock). ``derive`` makes
     the column from others of the row; a column of that name in the data is then not read.
+
+    >>> Column("quasi", type="int", weight=2.0).role
+    'quasi'
     """
 
     role: Role
@@ -62,7 +65,12 @@ def declared(column: Column) -> dict[str, Any]:
 
 
 class Schema(msgspec.Struct, frozen=True):
-    """All declared columns, in order. A column that is not declared is not released."""
+    """All declared columns, in order. A column that is not declared is not released.
+
+    >>> schema = Schema({"pid": Column("subject"), "age": Column("quasi"), "diag": Column("sensitive")})
+    >>> schema.subject, schema.quasi, schema.sensitive
+    ('pid', ['age'], ['diag'])
+    """
 
     columns: Mapping[str, Column]
 

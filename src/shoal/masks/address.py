@@ -88,7 +88,13 @@ class _Address(Running):
 
 
 class PrefixPreserving:
-    """Crypto-PAn for one key of 32 bytes: 16 for AES, 16 for the pad."""
+    """Crypto-PAn for one key of 32 bytes: 16 for AES, 16 for the pad.
+
+    >>> cipher = PrefixPreserving(bytes(range(32)))
+    >>> a, b = (cipher.mask(int.from_bytes(bytes([10, 0, 0, n]), "big"), 4) for n in (1, 2))
+    >>> a >> 8 == b >> 8, a == b
+    (True, False)
+    """
 
     def __init__(self, key: bytes) -> None:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes

@@ -30,7 +30,11 @@ Scope = Literal["value", "tuple", "window"]
 
 @dataclass(frozen=True)
 class Context:
-    """Where a mask works: the column, what its values are, whose eyes it masks them for, and with which keys."""
+    """Where a mask works: the column, what its values are, whose eyes it masks them for, and with which keys.
+
+    >>> Context("age", "int", role="ward", subject="pid").need_subject("noise")
+    'pid'
+    """
 
     column: str = "value"
     type: Type | None = None
@@ -140,7 +144,11 @@ class Running:
 
 
 class Plain(Running):
-    """A mask that is a function of the value alone."""
+    """A mask that is a function of the value alone.
+
+    >>> Plain("str", str.upper).one("flu")
+    'FLU'
+    """
 
     def __init__(self, kind: Type | None, function: Callable[[Any], Any], *, nulls: bool = False) -> None:
         super().__init__(kind, nulls=nulls)
@@ -148,7 +156,11 @@ class Plain(Running):
 
 
 def dtype_of(kind: Type | None) -> pl.DataType:
-    """The polars type of a declared type; undeclared reads as text."""
+    """The polars type of a declared type; undeclared reads as text.
+
+    >>> dtype_of("int"), dtype_of(None)
+    (Int64, String)
+    """
     import polars as pl
 
     table: dict[Type | None, pl.DataType] = {
@@ -162,7 +174,12 @@ def dtype_of(kind: Type | None) -> pl.DataType:
 
 
 def type_of(dtype: pl.DataType) -> Type | None:
-    """The declared type that fits a polars type, if one does."""
+    """The declared type that fits a polars type, if one does.
+
+    >>> import polars as pl
+    >>> type_of(pl.Int16()), type_of(pl.Binary())
+    ('int', None)
+    """
     import polars as pl
 
     if dtype.is_integer():
@@ -177,7 +194,12 @@ def type_of(dtype: pl.DataType) -> Type | None:
 
 
 def as_text(column: pl.Expr, kind: Type | None) -> pl.Expr:
-    """Text of any column by the rules of :func:`shoal.core.texts.text_of`."""
+    """Text of any column by the rules of :func:`shoal.core.texts.text_of`.
+
+    >>> import polars as pl
+    >>> pl.select(as_text(pl.lit(7.0), "float")).item()
+    '7'
+    """
     import polars as pl
 
     if kind == "str":
@@ -192,7 +214,11 @@ def unusable(kind: Type | None) -> Any:
 
 
 def need_number(kind: Type | None, mask: str) -> Type | None:
-    """Refuse columns that are declared to hold something else than numbers."""
+    """Refuse columns that are declared to hold something else than numbers.
+
+    >>> need_number("int", "noise")
+    'int'
+    """
     if kind not in (None, "int", "float"):
         raise UsageError(
             f"{mask} works on numbers, and the column holds {kind}", hint="declare `type: int` or `type: float`"
@@ -201,7 +227,11 @@ def need_number(kind: Type | None, mask: str) -> Type | None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a finite number (a boolean is none)."""
+    """Whether a value is a finite number (a boolean is none).
+
+    >>> is_number(2.5), is_number(True), is_number(float("nan"))
+    (True, False, False)
+    """
     if isinstance(value, bool):
         return False
     return isinstance(value, int) or (isinstance(value, float) and value - value == 0)

@@ -26,6 +26,10 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     regular expression anywhere in the text, in an engine whose time grows with the text alone (RE2: no
     back-references, no catastrophe). A missing value passes no test. Where ``between`` asks for a number and something
     else stands, nobody can tell (none): a mask then hides, as it hides where the condition holds.
+
+    >>> test = Condition(between=(0, 17)).test({None: 0})
+    >>> test((12,)), test((30,))
+    (True, False)
     """
 
     column: str | None = None
@@ -100,7 +104,11 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 def pattern(text: str) -> Any:
-    """A compiled regular expression of the linear-time engine; located error if it is none."""
+    """A compiled regular expression of the linear-time engine; located error if it is none.
+
+    >>> bool(pattern("^E1[01]$").search("E10"))
+    True
+    """
     import re2  # type: ignore[import-untyped]
 
     options = re2.Options()

@@ -28,6 +28,13 @@ class DateShift(Keyed, frozen=True, tag="date-shift"):
     Does not protect against: the days between one person's dates (kept on purpose), seasons (a small shift keeps
     them), or one known date, which gives away all others of that person.
     Cost: one BLAKE2b, two for a time of day.
+
+    >>> from shoal.core.keys import KeyRing
+    >>> ring = KeyRing({"default": {1: bytes(32)}})
+    >>> mask = DateShift(days=30).start(Context("seen", "date", keys=ring, subject="pid"))
+    >>> first, second = (mask.one(datetime.date(2024, 5, day), "p7") for day in (1, 9))
+    >>> (second - first).days, first == datetime.date(2024, 5, 1)
+    (8, False)
     """
 
     repeatable: ClassVar[bool] = False

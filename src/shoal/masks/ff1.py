@@ -15,7 +15,13 @@ ROUNDS = 10
 
 
 class FF1:
-    """The cipher for one key and radix. Numerals are integers below ``radix``, most significant first."""
+    """The cipher for one key and radix. Numerals are integers below ``radix``, most significant first.
+
+    >>> cipher = FF1(bytes(16), radix=10)
+    >>> hidden = cipher.encrypt([4, 1, 1, 1, 2, 3])
+    >>> len(hidden), cipher.decrypt(hidden)
+    (6, [4, 1, 1, 1, 2, 3])
+    """
 
     def __init__(self, key: bytes, radix: int) -> None:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes

@@ -45,7 +45,11 @@ class Keyed(Mask, frozen=True, kw_only=True):
 
 
 def digest(key: bytes, parts: Sequence[Any], size: int = 16) -> bytes:
-    """A keyed fingerprint of values; each with its length, a missing one unlike any text."""
+    """A keyed fingerprint of values; each with its length, a missing one unlike any text.
+
+    >>> digest(bytes(32), ["ab", "c"]) == digest(bytes(32), ["a", "bc"])
+    False
+    """
     hashed = hashlib.blake2b(key=key, digest_size=size)
     for part in parts:
         if part is None:

@@ -74,7 +74,11 @@ class _Microaggregate(RunningWindow):
 
 
 def merge_until(labels: NDArray[np.int32], people: NDArray[np.uint32], k: int) -> NDArray[np.int32]:
-    """Neighbouring groups merged, from the lowest on, until each has k people; what is left joins the last."""
+    """Neighbouring groups merged, from the lowest on, until each has k people; what is left joins the last.
+
+    >>> merge_until(np.array([0, 0, 1, 2, 2], np.int32), np.array([1, 2, 3, 4, 5], np.uint32), 2).tolist()
+    [0, 0, 1, 1, 1]
+    """
     out = np.empty_like(labels)
     start, group = 0, 0
     ends = [*(np.flatnonzero(np.diff(labels)) + 1).tolist(), len(labels)]

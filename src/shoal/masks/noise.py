@@ -27,6 +27,12 @@ class Noise(Keyed, frozen=True, tag="noise"):
     every day, whose noises do average out; roles that pool their views: each has noise of its own, and n of them
     shrink it by √n. It is not differential privacy: nothing bounds what one person's presence changes.
     Cost: one BLAKE2b and a logarithm.
+
+    >>> from shoal.core.keys import KeyRing
+    >>> ring = KeyRing({"default": {1: bytes(32)}})
+    >>> mask = Noise(spread=2.0, decimals=1).start(Context("gluc", "float", keys=ring, subject="pid"))
+    >>> mask.one(5.0, "p7") == mask.one(5.0, "p7"), Noise(spread=2.0).describe()
+    (True, '± noise, spread 2')
     """
 
     repeatable: ClassVar[bool] = False

@@ -23,6 +23,12 @@ class Pseudonym(Keyed, frozen=True, tag="pseudonym"):
     Does not protect against: counting (whoever visits most often is the commonest pseudonym) and patterns of behaviour
     within a period. It is a name, not anonymity: promises still count people behind it.
     Cost: one BLAKE2b.
+
+    >>> from shoal.core.keys import KeyRing
+    >>> ring = KeyRing({"default": {1: bytes(32)}})
+    >>> ward, lab = (Pseudonym().start(Context("pid", "str", role, ring)) for role in ("ward", "lab"))
+    >>> ward.one("p7") == ward.one("p7"), ward.one("p7") == lab.one("p7"), len(ward.one("p7"))
+    (True, False, 35)
     """
 
     attack: ClassVar[str] = "frequency and behaviour: the most active pseudonym is the most active person"

@@ -24,6 +24,13 @@ class Shuffle(WindowMask, frozen=True, tag="shuffle"):
     Does not protect against: the values themselves, which all stay; a value that fits only one tuple finds its way
     home.
     Cost: one BLAKE2b over the window, one per tuple, and a sort.
+
+    >>> import polars as pl
+    >>> from shoal.core.keys import KeyRing
+    >>> ring = KeyRing({"default": {1: bytes(32)}})
+    >>> mask = Shuffle(k=2).start(Context("pay", "int", keys=ring))
+    >>> sorted(mask.apply(pl.Series([1, 2, 3]), pl.Series(["a", "b", "c"])))
+    [1, 2, 3]
     """
 
     slides: ClassVar[bool] = False

@@ -92,7 +92,11 @@ class Substitute(Keyed, frozen=True, tag="substitute"):
 
 
 def kind_of(value: Scalar) -> Type:
-    """The declared type of a constant."""
+    """The declared type of a constant.
+
+    >>> kind_of("x"), kind_of(3), kind_of(True)
+    ('str', 'int', 'bool')
+    """
     for kind, name in ((bool, "bool"), (int, "int"), (float, "float")):
         if isinstance(value, kind):
             return name  # type: ignore[return-value]

@@ -49,7 +49,11 @@ class Suppress(Mask, frozen=True, tag="suppress"):
 
 
 class Constant(Running):
-    """One and the same answer."""
+    """One and the same answer.
+
+    >>> Constant("str", "*").one("F. Ott")
+    '*'
+    """
 
     def __init__(self, kind: Type | None, value: Any, *, nulls: bool = False) -> None:
         super().__init__(kind, nulls=nulls)

@@ -18,7 +18,11 @@ Item = TypeVar("Item")
 
 
 class Event(NamedTuple):
-    """Something with a time (microseconds) and its number of arrival."""
+    """Something with a time (microseconds) and its number of arrival.
+
+    >>> Event(time=1_000_000, number=0, item="a").item
+    'a'
+    """
 
     time: int
     number: int
@@ -34,7 +38,12 @@ class Window(NamedTuple):
 
 
 class Tumbling(Spec, frozen=True, tag="tumbling"):
-    """One window after the other: ``size`` events, or a length of event time such as ``15m``."""
+    """One window after the other: ``size`` events, or a length of event time such as ``15m``.
+
+    >>> cutter = Tumbling(size=2).cutter()
+    >>> [[e.item for e in events] for n in range(4) for events, _ in cutter.push(Event(n, n, "abcd"[n]))]
+    [['a', 'b'], ['c', 'd']]
+    """
 
     size: int | str
 
@@ -47,7 +56,12 @@ class Tumbling(Spec, frozen=True, tag="tumbling"):
 
 
 class Sliding(Spec, frozen=True, tag="sliding"):
-    """Every ``every`` (events, or time), look back over ``size``; each event is published once, at the first chance."""
+    """Every ``every`` (events, or time), look back over ``size``; each event is published once, at the first chance.
+
+    >>> cutter = Sliding(size=3, every=1).cutter()
+    >>> [[e.item for e in context] for n in range(4) for _, context in cutter.push(Event(n, n, "abcd"[n]))]
+    [['a'], ['a', 'b'], ['a', 'b', 'c'], ['b', 'c', 'd']]
+    """
 
     size: int | str
     every: int | str
@@ -63,7 +77,13 @@ class Sliding(Spec, frozen=True, tag="sliding"):
 
 
 class Session(Spec, frozen=True, tag="session"):
-    """Events with no pause longer than ``gap``; cut after ``most`` events or after ``longest`` time."""
+    """Events with no pause longer than ``gap``; cut after ``most`` events or after ``longest`` time.
+
+    >>> cutter = Session(gap="5s").cutter()
+    >>> times = [0, 1_000_000, 9_000_000]
+    >>> [len(events) for n, t in enumerate(times) for events, _ in cutter.push(Event(t, n, None))]
+    [2]
+    """
 
     gap: str
     most: int | None = None

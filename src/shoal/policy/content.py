@@ -87,7 +87,11 @@ def _words(values: pl.Series) -> Form | None:
 
 
 def separator_of(column: pl.Series) -> str:
-    """What the steps of a path are parted by."""
+    """What the steps of a path are parted by.
+
+    >>> separator_of(pl.Series(["shop/books", "shop/toys"]))
+    '/'
+    """
     counts = {mark: int(column.str.count_matches(mark, literal=True).sum() or 0) for mark in "./|>"}
     return max(counts, key=lambda mark: counts[mark])
 

@@ -28,6 +28,9 @@ class View(msgspec.Struct, frozen=True):
     ``hidden`` says how a suppressed column reads: ``*``, null, or not at all. ``service`` holds what a stream manager
     needs (topic, partitions, retention), untouched. ``waive`` lists risks beside the promises that somebody accepted;
     every report shows them.
+
+    >>> View("ward", ("visits",)).shows("visits[*].ward"), View("ward", ("age",)).shows("name")
+    (True, False)
     """
 
     name: str
@@ -46,7 +49,13 @@ class View(msgspec.Struct, frozen=True):
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """One file a person can read aloud."""
+    """One file a person can read aloud.
+
+    >>> from shoal.core.schema import Column
+    >>> policy = Policy("visits", Schema({"age": Column("quasi", type="int")}), {"all": View("all", "everything")})
+    >>> policy.view().name, policy.types()
+    ('all', {'age': 'int'})
+    """
 
     dataset: str
     schema: Schema

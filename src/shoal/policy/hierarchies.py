@@ -29,7 +29,11 @@ def natural(column: pl.Series) -> str:
 
 
 def span(column: pl.Series) -> str:
-    """Round ends around the numbers, so that the ends of the data are not told."""
+    """Round ends around the numbers, so that the ends of the data are not told.
+
+    >>> span(pl.Series([3, 88]))
+    '{use: range, min: 0, max: 90}'
+    """
     known = column.drop_nulls().cast(pl.Float64)
     known = known.filter(known.is_finite())
     if not len(known):
@@ -45,19 +49,31 @@ def span(column: pl.Series) -> str:
 
 
 def calendar(dtype: pl.DataType) -> str:
-    """Periods up to the decade; a time begins with its hour."""
+    """Periods up to the decade; a time begins with its hour.
+
+    >>> calendar(pl.Date())
+    '{use: calendar, levels: [day, month, year, decade]}'
+    """
     first = "" if dtype == pl.Date else "hour, "
     return f"{{use: calendar, levels: [{first}day, month, year, decade]}}"
 
 
 def prefix(column: pl.Series) -> str:
-    """Codes lose their last characters."""
+    """Codes lose their last characters.
+
+    >>> prefix(pl.Series(["10115", "20095"]))
+    '{use: prefix, length: 5}'
+    """
     length = int(column.cast(pl.String).drop_nulls().str.len_chars().max() or 1)  # type: ignore[arg-type]
     return f"{{use: prefix, length: {length}}}"
 
 
 def path(column: pl.Series, domains: bool) -> str:
-    """Paths lose their last step, domain names their first."""
+    """Paths lose their last step, domain names their first.
+
+    >>> path(pl.Series(["a.b", "a.c"]), domains=False)
+    'path'
+    """
     if domains:
         return "{use: path, reverse: true}"
     mark = separator_of(column.drop_nulls())

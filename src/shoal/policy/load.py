@@ -31,7 +31,14 @@ METHODS: tuple[Family[Any], ...] = (TABLE_METHODS, STREAM_METHODS, SERIES_METHOD
 
 
 def load(path: str | Path) -> Policy:
-    """Read a policy file."""
+    """Read a policy file.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "policy.yaml"
+    >>> _ = file.write_text("{columns: {age: quasi}, views: {ward: {show: [age]}}}")
+    >>> sorted(load(file).views)
+    ['ward']
+    """
     data, places = load_yaml(path)
     return _Reader(places, Path(path).parent).policy(data, str(path))
 

@@ -12,7 +12,11 @@ EACH = "[*]"
 
 @dataclass
 class Node:
-    """A place in a record: an object with ``fields``, a list of ``element``, or the value of the column ``leaf``."""
+    """A place in a record: an object with ``fields``, a list of ``element``, or the value of the column ``leaf``.
+
+    >>> tree(["visits[*].ward"]).fields["visits"].element.fields["ward"].leaf
+    'visits[*].ward'
+    """
 
     fields: dict[str, Node] = field(default_factory=dict)
     element: Node | None = None
@@ -48,7 +52,11 @@ def steps(path: str, where: str | None = None) -> list[str]:
 
 
 def tree(paths: Iterable[str], where: str = "columns") -> Node:
-    """All declared columns as one tree."""
+    """All declared columns as one tree.
+
+    >>> [*tree(["pid", "visits[*].ward"]).leaves()]
+    ['pid', 'visits[*].ward']
+    """
     root = Node()
     for path in paths:
         at = root
@@ -78,7 +86,11 @@ def _clash(path: str, where: str) -> PolicyError:
 
 
 def matching(path: str, declared: Iterable[str]) -> list[str]:
-    """The declared columns a path means: itself, or everything below it."""
+    """The declared columns a path means: itself, or everything below it.
+
+    >>> matching("visits", ["pid", "visits[*].ward", "visits[*].at"])
+    ['visits[*].ward', 'visits[*].at']
+    """
     columns = list(declared)
     if path in columns:
         return [path]

@@ -45,6 +45,9 @@ class Guess(NamedTuple):
     """One column's role and hierarchy, why, its type where the file does not tell it, and whether it is shown.
 
     ``question`` is what a person has to decide before the column may be shown.
+
+    >>> Guess("quasi", "outsiders often know it").shown
+    True
     """
 
     role: str
@@ -70,7 +73,12 @@ def words(name: str) -> str:
 
 
 def guesses(frame: pl.DataFrame) -> dict[str, Guess]:
-    """A guess for every column; at most one subject, and no more quasi columns than leave something of each."""
+    """A guess for every column; at most one subject, and no more quasi columns than leave something of each.
+
+    >>> frame = pl.DataFrame({"pid": range(40), "sex": ["f", "m"] * 20})
+    >>> {name: found.role for name, found in guesses(frame).items()}
+    {'pid': 'subject', 'sex': 'quasi'}
+    """
     found = {column.name: guess(column) for column in frame.iter_columns()}
     for extra in [n for n, g in found.items() if g.role == "subject"][1:]:
         found[extra] = Guess("identifier", "a second column that names people")
@@ -84,7 +92,11 @@ def guesses(frame: pl.DataFrame) -> dict[str, Guess]:
 
 
 def guess(column: pl.Series) -> Guess:
-    """The role of one column by its name, type, form and variety; no value is quoted."""
+    """The role of one column by its name, type, form and variety; no value is quoted.
+
+    >>> guess(pl.Series("sex", ["f", "m"] * 20)).role
+    'quasi'
+    """
     name, known = words(column.name), column.drop_nulls()
     distinct, rows = known.n_unique() if not column.dtype.is_nested() else 0, len(known)
     if column.dtype.is_nested() or column.dtype in (pl.Object, pl.Binary):

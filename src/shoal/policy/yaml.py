@@ -16,7 +16,11 @@ DEEPEST = 50  # levels of one document
 
 
 class Places:
-    """Where each value of a document stands."""
+    """Where each value of a document stands.
+
+    >>> parse("{columns: {age: quasi}}", "policy.yaml")[1].at(("columns",))
+    'policy.yaml, line 1: columns'
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -47,7 +51,12 @@ def load(path: str | Path) -> tuple[Any, Places]:
 
 
 def parse(text: str, name: str) -> tuple[Any, Places]:
-    """As :func:`load`, from text."""
+    """As :func:`load`, from text.
+
+    >>> data, lines = parse("columns: {age: quasi}", "policy.yaml")
+    >>> data, lines.at(("columns", "age"))
+    ({'columns': {'age': 'quasi'}}, 'policy.yaml, line 1: columns.age')
+    """
     places = Places(name)
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
@@ -10,11 +11,13 @@ from shoal.core.spec import Spec
 
 if TYPE_CHECKING:
     import numpy as np
+    import polars as pl
     from numpy.typing import NDArray
 
     from shoal.core.groups import Finding, Groups
 
 
+About = Literal["groups", "events", "curves"]
 Check = Literal["", "distinct", "entropy", "recursive", "frequency", "equal", "ordered", "hierarchical"]
 
 
@@ -51,11 +54,23 @@ class Promise(Spec, frozen=True):
     together. So a method may always merge, and groups that happen to read alike do no harm. Someone whose rows lie in
     both groups counts once in their union, which may tilt entropy, frequency and distance: there the union is judged.
     A promise of one's own must be closed under union, too, or methods cannot reach it.
+
+    >>> import numpy as np
+    >>> from shoal.core.groups import Groups
+    >>> class AtMost(Promise, frozen=True, tag="at-most"):
+    ...     most: int = 3
+    ...     asked = property(lambda self: self.most)
+    ...     def measure(self, groups):
+    ...         return groups.sizes().astype(float), groups.sizes() <= self.most
+    >>> AtMost().judge(Groups(np.array([0, 0, 1], np.int32))).kept
+    True
     """
 
     higher_is_worse: ClassVar[bool] = False
     # what it judges: groups of rows, or (z) events beside their original, or (k, P) curves and their patterns
-    about: ClassVar[Literal["groups", "events", "curves"]] = "groups"
+    about: ClassVar[About] = "groups"
+    # whether a group is compared with all released rows: then no part of a release can be judged by itself
+    compares_with_all: ClassVar[bool] = False
 
     @property
     def title(self) -> str:
@@ -90,3 +105,23 @@ class Promise(Spec, frozen=True):
         worst = float(reached.max() if self.higher_is_worse else reached.min()) if len(reached) else 0.0
         note = "" if len(reached) else "nothing was released"
         return Finding(self.title, broken == 0, self.asked, worst, groups.count, broken, groups.unit, note)
+
+    def judge_events(self, original: pl.DataFrame, released: pl.DataFrame, **known: Any) -> list[Finding]:
+        """Judge a stream beside its original events, if that is what the promise is about."""
+        raise NotImplementedError
+
+    def judge_curves(
+        self, released: pl.DataFrame, others: Iterable[Promise], **known: Any
+    ) -> tuple[list[Finding], int]:
+        """Judge curves, and what ``others`` say of them, if the promise is about curves; of how many records it is."""
+        raise NotImplementedError
+
+
+def those_about(promises: Iterable[Promise], what: About) -> list[Promise]:
+    """The promises about groups, events or curves, in their order.
+
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> those_about([KAnonymity(5)], "groups"), those_about([KAnonymity(5)], "events")
+    ([KAnonymity(k=5)], [])
+    """
+    return [promise for promise in promises if promise.about == what]

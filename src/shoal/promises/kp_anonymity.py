@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shoal.core.errors import UsageError
 from shoal.core.frames import require
 from shoal.core.groups import Finding, Groups
-from shoal.promises.base import Promise
+from shoal.promises.base import About, Promise
 
 GROUP, PATTERN, LEVEL, RECORD = "group", "pattern", "level", "series"
 BLOCK = 64  # columns compared at once: one key of thousands of columns costs their square
@@ -32,7 +32,7 @@ class KPAnonymity(Promise, frozen=True, tag="kP-anonymity"):
     'P-anonymity (P=2) inside k-groups: kept; asked 2, reached 2 (rows counted)'
     """
 
-    about: ClassVar[Literal["groups", "events", "curves"]] = "curves"
+    about: ClassVar[About] = "curves"
 
     k: int
     p: int
@@ -46,6 +46,12 @@ class KPAnonymity(Promise, frozen=True, tag="kP-anonymity"):
                 where="kP-anonymity",
                 hint="p curves share a pattern inside a group of k: choose p ≤ k",
             )
+
+    def judge_curves(
+        self, released: pl.DataFrame, others: Iterable[Promise], **known: Any
+    ) -> tuple[list[Finding], int]:
+        """See :func:`judge_curves`."""
+        return judge_curves(released, self, list(others), **known)
 
     def judge(self, groups: Groups) -> Finding:
         """Not possible: one label per row cannot tell envelopes from patterns."""

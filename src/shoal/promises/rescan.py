@@ -34,6 +34,11 @@ def rescan(
     """Judge each released quasi column: did z people show the released label in the window that ends at its time?
 
     Times must be released as they were. O((events x levels + released) log events).
+
+    >>> events = pl.DataFrame({"time": [0, 1, 2], "who": ["a", "b", "c"], "site": ["x", "x", "y"]})
+    >>> how = {"time": "time", "subject": "who", "quasi": {"site": None}}
+    >>> [finding.kept for finding in rescan(events, events[:2], ZAnonymity(z=2, window="1h"), **how)]
+    [False]
     """
     for frame, name in ((original, "original"), (released, "released")):
         require(frame, (time, *quasi), name)

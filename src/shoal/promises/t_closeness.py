@@ -33,6 +33,7 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
     """
 
     higher_is_worse: ClassVar[bool] = True
+    compares_with_all: ClassVar[bool] = True
 
     t: float
     column: str

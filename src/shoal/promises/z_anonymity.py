@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.groups import Finding, Groups
 from shoal.core.time import Duration, Hours, duration, minute_of_week, weekly
-from shoal.promises.base import Promise
+from shoal.promises.base import About, Promise
 
 
 class WindowHours(Hours, frozen=True):
-    """A part of the week with a window of its own."""
+    """A part of the week with a window of its own.
+
+    >>> night = WindowHours(start="22:00", end="06:00", window="4h")
+    >>> ZAnonymity(z=20, window="1h", windows=(night,)).micros
+    3600000000
+    """
 
     window: Duration = "1h"
 
@@ -33,7 +39,7 @@ class ZAnonymity(Promise, frozen=True, tag="z-anonymity"):
     3600000000
     """
 
-    about: ClassVar[Literal["groups", "events", "curves"]] = "events"
+    about: ClassVar[About] = "events"
 
     z: int
     window: Duration
@@ -45,6 +51,12 @@ class ZAnonymity(Promise, frozen=True, tag="z-anonymity"):
             raise UsageError(f"z must be at least 1, found {self.z}", where="z-anonymity")
         if self.micros <= 0 or any(duration(w.window) <= 0 for w in self.windows):
             raise UsageError("a window must be longer than nothing", where="z-anonymity")
+
+    def judge_events(self, original: pl.DataFrame, released: pl.DataFrame, **known: Any) -> list[Finding]:
+        """See :func:`shoal.promises.rescan.rescan`."""
+        from shoal.promises.rescan import rescan
+
+        return rescan(original, released, self, **known)
 
     @property
     def micros(self) -> int:

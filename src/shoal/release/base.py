@@ -24,6 +24,12 @@ class Job:
 
     ``types`` and the columns that must stay ``exact`` are for whoever reads the data. ``notes`` go into the report.
     Without a ``seed`` one is drawn in secret.
+
+    >>> from shoal.release.job import job_of
+    >>> from shoal.release.wishes import Wishes
+    >>> job = job_of(Wishes({"quasi": ["age"], "k": 5, "seed": 3}))
+    >>> job.title, job.draw()
+    ('release', 3)
     """
 
     title: str

@@ -27,7 +27,11 @@ KEY = "certificate"  # the key's name in the ring
 
 
 class File(msgspec.Struct, frozen=True):
-    """A file by its digest; ``part`` is input, policy, output or report."""
+    """A file by its digest; ``part`` is input, policy, output or report.
+
+    >>> File(part="input", name="p.csv", size=3, sha256="ab" * 32).part
+    'input'
+    """
 
     part: str
     name: str
@@ -80,7 +84,17 @@ def certify(
     options: Mapping[str, Any] | None = None,
     key: str = KEY,
 ) -> bytes:
-    """A signed certificate, as the bytes of its file. ``files`` are paths by part: input, policy, output, report."""
+    """A signed certificate, as the bytes of its file. ``files`` are paths by part: input, policy, output, report.
+
+    >>> import tempfile
+    >>> from shoal.core.keys import KeyRing
+    >>> file = Path(tempfile.mkdtemp()) / "out.csv"
+    >>> _ = file.write_text("age")
+    >>> ring = KeyRing({KEY: {1: bytes(32)}})
+    >>> made = certify({"output": [file]}, ring, promises=[], findings=["2-anonymity: kept"], kept=True)
+    >>> check(made, files=[file]).kept
+    True
+    """
     from datetime import UTC, datetime
 
     from shoal import __version__
@@ -102,7 +116,13 @@ def certify(
 
 
 def check(data: bytes, *, public_key: str | None = None, files: Sequence[Path] = ()) -> Certificate:
-    """The certificate, if its signature is right, its key the expected one and every file named in it by digest."""
+    """The certificate, if its signature is right, its key the expected one and every file named in it by digest.
+
+    >>> from shoal.core.keys import KeyRing
+    >>> made = certify({}, KeyRing({KEY: {1: bytes(32)}}), promises=[], findings=[], kept=False)
+    >>> check(made).kept
+    False
+    """
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

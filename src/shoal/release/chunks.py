@@ -71,7 +71,12 @@ class Chunks:
 
 
 class ChunkReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What one chunk gave."""
+    """What one chunk gave.
+
+    >>> made = ChunkReport(title="staff", word="new", released=3, held=1, withheld={}, findings=[], verified=True)
+    >>> made.text().splitlines()[0]
+    'new'
+    """
 
     title: str
     word: str

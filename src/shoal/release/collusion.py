@@ -54,6 +54,9 @@ class Pool(msgspec.Struct, frozen=True):
 
     ``linked`` of the ``records`` in all their views are put together exactly; ``smallest``, ``median`` are of the
     number of people who fit a record. ``reveals`` are columns no single one of them sees together.
+
+    >>> Pool(["ward", "office"], records=4, linked=1, smallest=1, median=2.0).share
+    0.25
     """
 
     roles: list[str]
@@ -87,7 +90,15 @@ class Pool(msgspec.Struct, frozen=True):
 
 
 def collusion(views: Sequence[Seen], schema: Schema, *, subjects: pl.Series | None = None, most: int = 2) -> list[Pool]:
-    """What every set of two to ``most`` roles learns together, over the rows all of them see."""
+    """What every set of two to ``most`` roles learns together, over the rows all of them see.
+
+    >>> from shoal.core.schema import Column
+    >>> rows, schema = pl.Series([0, 1]), Schema({"zip": Column("quasi"), "diag": Column("sensitive")})
+    >>> both = [Seen("ward", pl.DataFrame({"zip": ["1", "2"], "diag": ["a", "b"]}), rows, clear=frozenset({"zip"})),
+    ...         Seen("office", pl.DataFrame({"zip": ["1", "2"]}), rows, clear=frozenset({"zip"}))]
+    >>> collusion(both, schema)[0].linked
+    2
+    """
     measure = _Measure(views, schema, subjects)
     sets = [s for size in range(2, most + 1) for s in combinations(range(len(views)), size)]
     return [measure.pool(s) for s in sets]

@@ -99,7 +99,13 @@ def compare(
     seed: int = 0,
     progress: Progress = lambda share, word: None,
 ) -> Comparison:
-    """Each method with each k on one table, verified, measured; ``promises`` beside k hold for all."""
+    """Each method with each k on one table, verified, measured; ``promises`` beside k hold for all.
+
+    >>> from shoal.core.schema import Column
+    >>> schema = Schema({"age": Column("quasi")})
+    >>> compare(pl.DataFrame({"age": [20, 21, 50, 52]}), schema, methods=["mondrian"], ks=[2]).rows[0].groups
+    2
+    """
     chosen, rows = _chosen(methods, ks)
     if not ks:
         raise UsageError("expected at least one k", where="compare")

@@ -13,10 +13,8 @@ from shoal.core.frames import from_any
 from shoal.core.release import Release
 from shoal.core.schema import Schema
 from shoal.policy.document import Policy
-from shoal.promises.base import Promise
+from shoal.promises.base import Promise, those_about
 from shoal.promises.kp_anonymity import KPAnonymity
-from shoal.promises.l_diversity import LDiversity
-from shoal.promises.t_closeness import TCloseness
 from shoal.release.base import Job
 from shoal.release.judge import Judge
 from shoal.report.series_report import SeriesReport
@@ -31,6 +29,11 @@ class CurvesJob(Job):
     """Curves to be grouped; with a policy, every value passes the view's gate first.
 
     ``reading`` are the words of :func:`shoal.series.release.anonymize_series` about how curves are read and grouped.
+
+    >>> from shoal.release.job import job_of
+    >>> from shoal.release.wishes import Wishes
+    >>> job_of(Wishes({"series": True, "k": 6, "p": 3})).promises
+    (KPAnonymity(k=6, p=3),)
     """
 
     policy: Policy | None = None
@@ -88,13 +91,18 @@ class CurvesJob(Job):
 
 
 def about_curves(promises: tuple[Promise, ...]) -> tuple[KPAnonymity, list[Promise]]:
-    """The promise about curves, and those about sensitive columns that are kept beside it."""
-    promise = next(p for p in promises if isinstance(p, KPAnonymity))
+    """The promise about curves, and those about sensitive columns that are kept beside it.
+
+    >>> about_curves((KPAnonymity(4, 2),))
+    (KPAnonymity(k=4, p=2), [])
+    """
+    promise = those_about(promises, "curves")[0]
     others = [p for p in promises if p is not promise]
-    foreign = [p for p in others if not isinstance(p, LDiversity | TCloseness)]
-    if foreign:
+    # series methods know k and P, and of sensitive columns what compiled checks can say whole
+    foreign = [p for p in others if not (p.about == "groups" and p.rule().check and p.rule().complete)]
+    if foreign or not isinstance(promise, KPAnonymity):
         raise UsageError(
-            f"curves keep kP-anonymity, l-diversity and t-closeness, and not {foreign[0].use}",
+            f"curves keep kP-anonymity, l-diversity and t-closeness, and not {(foreign or [promise])[0].use}",
             where="promises",
             hint="k and p of kP-anonymity say how many curves share an envelope and a pattern",
         )

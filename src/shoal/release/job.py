@@ -13,8 +13,7 @@ from shoal.core.errors import PolicyError
 from shoal.core.schema import Schema
 from shoal.policy.document import Policy, View
 from shoal.policy.load import load
-from shoal.promises.kp_anonymity import KPAnonymity
-from shoal.promises.z_anonymity import ZAnonymity
+from shoal.promises.base import those_about
 from shoal.release.base import Job
 from shoal.release.chunks import ChunksJob
 from shoal.release.curves import CurvesJob, about_curves, view_reading
@@ -75,7 +74,7 @@ def _of_policy(wishes: Wishes) -> Job:
     common = Common.of(wishes, policy.dataset, chosen.waive)
     more: dict[str, Any] = {**common._asdict(), "promises": promises, "notes": tuple(notes)}
     where = f"views.{chosen.name}.method"
-    if any(isinstance(p, KPAnonymity) for p in promises):
+    if those_about(promises, "curves"):
         return _curves_of_policy(policy, chosen, view, more, wishes)
     if not promises:
         if chosen.method is not None:
@@ -90,10 +89,9 @@ def _of_policy(wishes: Wishes) -> Job:
     if isinstance(method, StreamMethod):
         nothing_to_waive(wishes, more, OF_STREAMS)
         return stream_job(policy, chosen.name, more.pop("keys"), method=method, **more)
-    z = next((p for p in promises if isinstance(p, ZAnonymity)), None)
-    if z is not None:
+    if events := those_about(promises, "events"):
         raise PolicyError(
-            f"{z.use} is promised of streams, and the view names no stream method",
+            f"{events[0].use} is promised of streams, and the view names no stream method",
             where=where,
             hint="method: z-anonymity",
         )
@@ -128,7 +126,11 @@ def _curves_of_policy(policy: Policy, chosen: View, view: RoleView, more: dict[s
 
 
 def judge_of(wishes: Wishes) -> Judge:
-    """The judge of a released file: by a policy's view or by options, with the same rules as for a job."""
+    """The judge of a released file: by a policy's view or by options, with the same rules as for a job.
+
+    >>> judge_of(Wishes({"quasi": ["age"], "k": 5})).promises
+    (KAnonymity(k=5),)
+    """
     if not wishes.has("policy"):
         judge = judge_of_options(wishes)
         wishes.done("this verdict")

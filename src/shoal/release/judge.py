@@ -20,10 +20,8 @@ from shoal.core.groups import Finding
 from shoal.core.levels import Levels
 from shoal.core.schema import Schema
 from shoal.core.table import by_value
-from shoal.promises.base import Promise
-from shoal.promises.kp_anonymity import GROUP, LEVEL, PATTERN, KPAnonymity, judge_curves
-from shoal.promises.rescan import rescan
-from shoal.promises.z_anonymity import ZAnonymity
+from shoal.promises.base import Promise, those_about
+from shoal.promises.kp_anonymity import GROUP, LEVEL, PATTERN
 from shoal.verifier import Verdict, verify
 from shoal.views.derived import with_derived
 from shoal.views.role_view import RoleView
@@ -37,6 +35,12 @@ class Judge:
 
     ``subject`` is a column of the release that says whose row it is. With a ``view``, a column that the role must not
     see breaks the release, too, whatever its groups.
+
+    >>> from shoal.core.schema import Column
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> judge = Judge(Schema({"age": Column("quasi")}), (KAnonymity(2),))
+    >>> judge.judge(pl.DataFrame({"age": ["[20, 29]", "[20, 29]", "31"]})).kept
+    False
     """
 
     schema: Schema
@@ -67,9 +71,9 @@ class Judge:
         """
         if not self.promises:
             raise UsageError("no promise to judge", where="verify", hint="give k, for example k=5")
-        if any(isinstance(p, KPAnonymity) for p in self.promises):
+        if those_about(self.promises, "curves"):
             verdict = self._curves(released)
-        elif original is not None and any(isinstance(p, ZAnonymity) for p in self.promises):
+        elif original is not None and those_about(self.promises, "events"):
             verdict = self._stream(released, original)
         else:
             verdict = self._groups(released, self.promises, people, levels, every_row)
@@ -132,19 +136,18 @@ class Judge:
             "quasi": {name: self.schema[name].hierarchy for name in self.quasi},
             "unit": self.schema[time].unit,
         }
-        z = [p for p in self.promises if isinstance(p, ZAnonymity)]
-        found = [finding for promise in z for finding in rescan(original, released, promise, **about)]
-        if rest := [p for p in self.promises if p not in z]:
+        events = those_about(self.promises, "events")
+        found = [finding for promise in events for finding in promise.judge_events(original, released, **about)]
+        if rest := [p for p in self.promises if p not in events]:
             found += self._groups(released, rest).findings
         return Verdict(tuple(found), released.height, 0, "people" if self.schema.subject else "rows")
 
     def _curves(self, released: pl.DataFrame) -> Verdict:
-        promise = next(p for p in self.promises if isinstance(p, KPAnonymity))
+        promise = those_about(self.promises, "curves")[0]
         others = [p for p in self.promises if p is not promise]
         named = self.instants if self.instants is not None else self.quasi
-        findings, records = judge_curves(
+        findings, records = promise.judge_curves(
             released,
-            promise,
             others,
             sensitive=[n for n in self.schema.sensitive if n not in self.hidden],
             instants=list(named) or None,
@@ -157,7 +160,7 @@ class Judge:
             return []
         view = self.view
         seen = {step.split("[")[0] for n in (*view.shown, *view.masks) for step in (n, n.split(".")[0])}
-        if any(isinstance(p, KPAnonymity) for p in self.promises):
+        if those_about(self.promises, "curves"):
             seen |= {GROUP, PATTERN, LEVEL}
         shown = [c for c in released.columns if c not in seen and not _is_hidden(released[c])]
         if not shown:

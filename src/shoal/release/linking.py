@@ -29,6 +29,10 @@ def candidates(compared: Sequence[Comparison], people: pl.Series) -> NDArray[np.
 
     A column where one form decides the other is joined on the coarser one. Where forms overlap (buckets with different
     edges) records are first joined by what they surely have in common, then pair by pair.
+
+    >>> sex = Comparison("sex", pl.Series(["f", "m", "m"]), pl.Series(["F", "M", "M"]))
+    >>> candidates([sex], pl.Series(["a", "b", "c"])).tolist()
+    [1, 2, 2]
     """
     n = len(people)
     mine: list[pl.Series] = []

@@ -20,7 +20,12 @@ PATTERN = ("word", "levels", "nested")  # and to patterns
 def method_of(
     wishes: Wishes, families: tuple[Family[Any], ...], promised: Spec | None, default: str | None = DEFAULT_METHOD
 ) -> Any:
-    """The method that was asked for, or else the policy's, or else the default."""
+    """The method that was asked for, or else the policy's, or else the default.
+
+    >>> from shoal.tables import TABLE_METHODS
+    >>> method_of(Wishes({"method": "mondrian"}), (TABLE_METHODS,), None).use
+    'mondrian'
+    """
     asked, settings = wishes.take("method"), wishes.take("set")
     if asked is None and settings is None:
         return promised if promised is not None else None if default is None else families[0].decode(default, "method")
@@ -37,7 +42,12 @@ def method_of(
 
 
 def with_effort(method: Any, wishes: Wishes) -> Any:
-    """The method with its effort set, where it has one."""
+    """The method with its effort set, where it has one.
+
+    >>> from shoal.tables.local import Local
+    >>> with_effort(Local(), Wishes({"effort": "low"})).effort
+    'low'
+    """
     effort = wishes.take("effort")
     if effort is None:
         return method

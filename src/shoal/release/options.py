@@ -36,7 +36,11 @@ READING = ("id", "time", "value", "every", "aggregate", "missing", "pattern", "p
 
 
 class Common(NamedTuple):
-    """What every job has, whatever it makes."""
+    """What every job has, whatever it makes.
+
+    >>> Common.of(Wishes({"seed": 3}), "release").seed
+    3
+    """
 
     title: str
     keys: KeyRing
@@ -76,7 +80,11 @@ def nothing_to_waive(wishes: Wishes, more: dict[str, Any], why: str, *, order: b
 
 
 def of_options(wishes: Wishes) -> Job:
-    """The job that options describe."""
+    """The job that options describe.
+
+    >>> of_options(Wishes({"quasi": ["age"], "k": 3})).promises
+    (KAnonymity(k=3),)
+    """
     if wishes.has("view"):
         wishes.refuse("view", "views are defined in a policy", "give the policy, too")
     if wishes.has("series"):
@@ -177,7 +185,11 @@ def _z_method(wishes: Wishes) -> ZAnon:
 
 
 def schema_of(wishes: Wishes) -> Schema:
-    """A schema from the short forms: names, or a mapping of names to hierarchies."""
+    """A schema from the short forms: names, or a mapping of names to hierarchies.
+
+    >>> schema_of(Wishes({"quasi": {"age": "range"}, "sensitive": "diag"})).quasi
+    ['age']
+    """
     schema = wishes.take("schema")
     if schema is not None:
         return schema  # type: ignore[no-any-return]
@@ -193,7 +205,11 @@ def schema_of(wishes: Wishes) -> Schema:
 
 
 def as_hierarchy(value: Hierarchy | str | Mapping[str, Any] | None, where: str) -> Hierarchy | None:
-    """A hierarchy from a spec, a name, a mapping, or the path of a tree's file."""
+    """A hierarchy from a spec, a name, a mapping, or the path of a tree's file.
+
+    >>> as_hierarchy({"use": "prefix", "length": 5}, "zip").use, as_hierarchy(None, "sex")
+    ('prefix', None)
+    """
     if value is None or isinstance(value, Hierarchy):
         return value
     known = isinstance(value, str) and value in HIERARCHIES.names()
@@ -203,7 +219,11 @@ def as_hierarchy(value: Hierarchy | str | Mapping[str, Any] | None, where: str) 
 
 
 def judge_of_options(wishes: Wishes) -> Judge:
-    """The judge that options describe."""
+    """The judge that options describe.
+
+    >>> judge_of_options(Wishes({"quasi": ["age"], "k": 3})).quasi
+    ['age']
+    """
     if wishes.has("view"):
         wishes.refuse("view", "views are defined in a policy", "give the policy, too")
     if wishes.has("p"):

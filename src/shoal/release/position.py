@@ -19,7 +19,11 @@ FIRST = 4096
 
 
 class Position(msgspec.Struct, frozen=True):
-    """``read`` events were read of ``name``, whose first ``length`` bytes have this digest."""
+    """``read`` events were read of ``name``, whose first ``length`` bytes have this digest.
+
+    >>> Position.of("-", bytes(32)).moved(12).read
+    12
+    """
 
     name: str = "-"
     read: int = 0
@@ -53,7 +57,11 @@ def _begins(path: Path, key: bytes, most: int) -> tuple[int, bytes]:
 
 
 def unread(frames: Iterable[pl.DataFrame], read: int) -> Iterator[pl.DataFrame]:
-    """The frames without their first ``read`` rows."""
+    """The frames without their first ``read`` rows.
+
+    >>> [frame.height for frame in unread([pl.DataFrame({"a": [1, 2]}), pl.DataFrame({"a": [3, 4]})], 3)]
+    [1]
+    """
     for frame in frames:
         if read and frame.height:
             skipped = min(read, frame.height)
@@ -84,5 +92,12 @@ def read(file: StateFile) -> Stopped | None:
 
 
 def write(file: StateFile, position: Position, state: bytes) -> None:
-    """Write the next snapshot."""
+    """Write the next snapshot.
+
+    >>> import tempfile
+    >>> file = snapshot_file(Path(tempfile.mkdtemp()) / "state", bytes(32))
+    >>> write(file, Position(read=3), b"state")
+    >>> read(file).position.read
+    3
+    """
     file.write(msgspec.msgpack.encode(Stopped(position, state)))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from shoal.core.schema import Schema
-from shoal.promises.base import Promise
+from shoal.promises.base import Promise, those_about
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.kp_anonymity import KPAnonymity
 from shoal.promises.l_diversity import LDiversity
@@ -48,10 +48,14 @@ def tightened(promised: Sequence[Promise], schema: Schema, wishes: Wishes) -> tu
 
     A policy's promise may be tightened by an option, never loosened; a promise the policy does not make is added.
     ``schema`` has the columns as shown: l and t speak about every sensitive one of them.
+
+    >>> from shoal.core.schema import Column
+    >>> tightened([KAnonymity(3)], Schema({"age": Column("quasi")}), Wishes({"k": 20}))
+    ((KAnonymity(k=20),), ['k of k-anonymity was changed from 3 to 20 by an option'])
     """
     out = [*promised, *wishes.take("promises", ())]
     notes: list[str] = []
-    curves = any(isinstance(p, KPAnonymity) for p in out)
+    curves = bool(those_about(out, "curves"))
     for name, short in SHORT.items():
         if not wishes.has(name) or (short.make is None and not any(isinstance(p, short.kinds) for p in out)):
             continue

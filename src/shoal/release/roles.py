@@ -18,7 +18,7 @@ from shoal.core.keys import KeyRing
 from shoal.core.known import known_of
 from shoal.core.release import Release, cleaned
 from shoal.policy.document import Policy
-from shoal.promises.kp_anonymity import KPAnonymity
+from shoal.promises.base import those_about
 from shoal.release.base import Job
 from shoal.release.collusion import Pool, Seen, collusion
 from shoal.release.wishes import Wishes
@@ -28,7 +28,11 @@ from shoal.views.role_view import RoleView
 
 
 class MasksReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a view without promises gave."""
+    """What a view without promises gave.
+
+    >>> MasksReport(title="ward", rows=2, released=2, withheld={}).text()
+    'ward: 2 of 2 rows; nothing is promised'
+    """
 
     title: str
     rows: int
@@ -49,7 +53,15 @@ class MasksReport(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class MasksJob(Job):
-    """A view that promises nothing: every value passes the gate, and rows leave in an order that tells nothing."""
+    """A view that promises nothing: every value passes the gate, and rows leave in an order that tells nothing.
+
+    >>> from shoal.policy.load import parse
+    >>> from shoal.release.job import job_of
+    >>> policy = parse("{columns: {name: identifier, diag: sensitive}, views: {ward: {show: [diag]}}}")
+    >>> job = job_of(Wishes({"policy": policy, "view": "ward", "seed": 0}))
+    >>> job.run(pl.DataFrame({"name": ["F. Ott"], "diag": ["E10"]})).data.rows()
+    [('*', 'E10')]
+    """
 
     def run(self, data: Any, *, progress: Progress = silent) -> Release:
         """See :class:`Job`. O(rows x columns)."""
@@ -105,7 +117,13 @@ def view(
     progress: Progress = silent,
     **wishes: Any,
 ) -> RoleRelease:
-    """One role's view of a table, as the policy says. A view with promises is verified before it is returned."""
+    """One role's view of a table, as the policy says. A view with promises is verified before it is returned.
+
+    >>> from shoal.policy.load import parse
+    >>> policy = parse("{columns: {name: identifier, diag: sensitive}, views: {ward: {show: [diag]}}}")
+    >>> view(pl.DataFrame({"name": ["F. Ott"], "diag": ["E10"]}), policy, "ward", keys=KeyRing()).data.rows()
+    [('*', 'E10')]
+    """
     from shoal.release.job import job_of
 
     job = job_of(Wishes({"policy": policy, "view": role, "keys": keys, **wishes}))
@@ -145,7 +163,17 @@ def pools(
     most: int = 2,
     seed: int = 0,
 ) -> tuple[list[Pool], dict[str, str]]:
-    """What roles learn together over a sample, and the roles whose view could not be compared, with the reason."""
+    """What roles learn together over a sample, and the roles whose view could not be compared, with the reason.
+
+    >>> from shoal.policy.load import parse
+    >>> policy = parse('''
+    ... columns: {pid: subject, zip: quasi, diag: sensitive}
+    ... views: {ward: {show: [zip, diag]}, office: {show: [pid, zip]}}''')
+    >>> frame = pl.DataFrame({"pid": ["a", "b"], "zip": ["10115", "20095"], "diag": ["E10", "E11"]})
+    >>> found, failed = pools(frame, policy, keys=KeyRing())
+    >>> found[0].roles, found[0].linked, failed
+    (['ward', 'office'], 2, {})
+    """
     views: list[Seen] = []
     failed: dict[str, str] = {}
     for role in roles or list(policy.views):
@@ -154,7 +182,7 @@ def pools(
         except ShoalError as error:
             failed[role] = error.message
             continue
-        if any(isinstance(p, KPAnonymity) for p in policy.view(role).promises):
+        if those_about(policy.view(role).promises, "curves"):
             failed[role] = "curves are made well, and their envelopes are not compared with other views"
         elif bool((made.rows < 0).any()):
             failed[role] = "it is made well, and its invented events are not compared with other views"
@@ -166,7 +194,13 @@ def pools(
 
 
 def notes(frame: pl.DataFrame, policy: Policy, *, keys: KeyRing | None = None) -> list[str]:
-    """What the masks of each role could not do as they were asked, over a sample: counts, never values."""
+    """What the masks of each role could not do as they were asked, over a sample: counts, never values.
+
+    >>> from shoal.policy.load import parse
+    >>> policy = parse("{columns: {diag: sensitive}, views: {ward: {show: [diag]}}}")
+    >>> notes(pl.DataFrame({"diag": ["E10"]}), policy, keys=KeyRing())
+    []
+    """
     ring = KeyRing.load() if keys is None else keys
     out: list[str] = []
     for role in policy.views:

@@ -22,7 +22,7 @@ from shoal.core.release import Release
 from shoal.core.schema import Schema
 from shoal.core.time import micros
 from shoal.policy.document import Policy
-from shoal.promises.z_anonymity import ZAnonymity
+from shoal.promises.base import those_about
 from shoal.release.base import Job
 from shoal.release.judge import Judge
 from shoal.release.ticks import Tick, TickLog
@@ -42,7 +42,14 @@ QUIET = 0.25  # seconds without an event after which the clock of waiting events
 
 @dataclass(frozen=True, kw_only=True)
 class StreamJob(Job):
-    """A stream: a view's masks, then a stream method. Without a view, the subject leaves as a pseudonym of the run."""
+    """A stream: a view's masks, then a stream method. Without a view, the subject leaves as a pseudonym of the run.
+
+    >>> from shoal.release.job import job_of
+    >>> from shoal.release.wishes import Wishes
+    >>> job = job_of(Wishes({"z": 2, "window": "1h", "keys": KeyRing({"default": {1: bytes(32)}})}))
+    >>> job.columns, job.key() == job.lasting_key()
+    (['time', 'subject', 'value'], True)
+    """
 
     title: str = "stream"
     method: StreamMethod
@@ -106,7 +113,7 @@ class StreamJob(Job):
     def _verdict(
         self, judge: Judge, frame: pl.DataFrame, released: pl.DataFrame, positions: NDArray[np.int64]
     ) -> Verdict:
-        if any(isinstance(p, ZAnonymity) for p in self.promises):
+        if those_about(self.promises, "events"):
             if self.view is not None:
                 frame = with_derived(frame, self.view.schema)
             return judge.judge(released, original=frame)  # with noise fewer real people may stand behind a value
@@ -146,7 +153,15 @@ class StreamReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def stream_job(policy: Policy, role: str, keys: KeyRing, **more: Any) -> StreamJob:
-    """The stream that a policy's view describes; ``more`` replaces what the view says."""
+    """The stream that a policy's view describes; ``more`` replaces what the view says.
+
+    >>> from shoal.policy.load import parse
+    >>> policy = parse('''
+    ... columns: {time: time, client: subject, site: {role: quasi, hierarchy: path}}
+    ... views: {m: {show: [site], promises: [{use: z-anonymity, z: 2, window: 1h}], method: z-anonymity}}''')
+    >>> stream_job(policy, "m", KeyRing()).method.use
+    'z-anonymity'
+    """
     chosen = policy.view(role)
     method = more.pop("method", None) or chosen.method
     promises = tuple(more.pop("promises", chosen.promises))
@@ -159,7 +174,7 @@ def stream_job(policy: Policy, role: str, keys: KeyRing, **more: Any) -> StreamJ
     view = RoleView.of(policy, chosen.name)
     names = [n for n in view.shown if policy.schema[n].role in ("subject", "identifier")]
     # z-anonymity is about what people show, and says under which names; a group hides nobody who is named
-    if names and not any(isinstance(p, ZAnonymity) for p in promises):
+    if names and not those_about(promises, "events"):
         raise PolicyError(
             f"the column {names[0]!r} names people and is shown in clear in a view with promises",
             where=f"views.{chosen.name}.show",
@@ -183,6 +198,15 @@ class LocalRunner:
     """Feeds a stream method from frames and hands on what it releases.
 
     Everything a method holds back it gives at ``finish``; ``stop`` leaves it in the snapshot instead.
+
+    >>> from shoal.release.job import job_of
+    >>> from shoal.release.wishes import Wishes
+    >>> job, out = job_of(Wishes({"z": 2, "window": "1h"})), []
+    >>> runner = LocalRunner(job, job.key(), out.append)
+    >>> runner.feed(pl.DataFrame({"time": [0, 1], "subject": ["ada", "bob"], "value": ["x", "x"]}))
+    >>> runner.finish()
+    >>> pl.concat(out)["value"].to_list()
+    ['x']
     """
 
     def __init__(
@@ -337,5 +361,12 @@ def _split(snapshot: bytes | None) -> tuple[int, bytes | None]:
 
 
 def figures(runner: LocalRunner) -> dict[str, Any]:
-    """Counters and live figures together."""
+    """Counters and live figures together.
+
+    >>> from shoal.release.job import job_of
+    >>> from shoal.release.wishes import Wishes
+    >>> job = job_of(Wishes({"z": 2, "window": "1h"}))
+    >>> figures(LocalRunner(job, job.key(), print))["events"]
+    0
+    """
     return {**runner.method.counters, **runner.method.figures()}

@@ -20,7 +20,7 @@ from shoal.core.table import Table, code
 from shoal.measures.loss import loss
 from shoal.measures.utility import utility
 from shoal.policy.document import Policy
-from shoal.promises.k_anonymity import KAnonymity
+from shoal.promises.base import Promise
 from shoal.release.adversary import Adversary
 from shoal.release.base import GIVEN, SECRET, Job
 from shoal.release.judge import Judge
@@ -38,7 +38,14 @@ from shoal.views.masked_table import BESIDE, MaskedTable, masked_table
 
 @dataclass(frozen=True, kw_only=True)
 class TableJob(Job):
-    """A table to be grouped by ``method``; with a policy, the view's masks come first."""
+    """A table to be grouped by ``method``; with a policy, the view's masks come first.
+
+    >>> from shoal.release.job import job_of
+    >>> from shoal.release.wishes import Wishes
+    >>> job = job_of(Wishes({"quasi": ["age"], "k": 2, "method": "mondrian", "seed": 0}))
+    >>> sorted(job.run(pl.DataFrame({"age": [20, 21, 50, 52]})).data["age"])
+    ['[20, 21]', '[20, 21]', '[50, 52]', '[50, 52]']
+    """
 
     method: TableMethod
     policy: Policy | None = None
@@ -193,5 +200,5 @@ def publication_order(table: Table, groups: NDArray[np.int32], seed: int, *, kee
     return by_content[generator.permutation(len(by_content))]
 
 
-def _k(promises: Sequence[Any]) -> int:
-    return max((p.k for p in promises if isinstance(p, KAnonymity)), default=1)
+def _k(promises: Sequence[Promise]) -> int:
+    return max((p.rule().k for p in promises), default=1)

@@ -14,7 +14,11 @@ KIND = "tick"
 
 
 class Tick(msgspec.Struct, frozen=True, array_like=True):
-    """The clock said ``now`` (microseconds of event time) when ``events`` events had come."""
+    """The clock said ``now`` (microseconds of event time) when ``events`` events had come.
+
+    >>> Tick(events=12, now=3_000_000).now
+    3000000
+    """
 
     events: int
     now: int

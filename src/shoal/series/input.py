@@ -31,7 +31,11 @@ class Curves:
 
 
 def complete(values: Floats, rule: Missing, instants: Sequence[Any], where: str) -> tuple[Floats, NDArray[np.bool_]]:
-    """Values without gaps (NaN), and which curves are left."""
+    """Values without gaps (NaN), and which curves are left.
+
+    >>> complete(np.array([[1.0, np.nan, 3.0]]), "interpolate", ["W0", "W1", "W2"], "data")[0].tolist()
+    [[1.0, 2.0, 3.0]]
+    """
     gaps = np.isnan(values)
     if np.isinf(values).any() or (np.abs(values[~gaps]) > LARGEST).any():
         row, column = np.argwhere(np.isinf(values) | (np.abs(np.where(gaps, 0.0, values)) > LARGEST))[0]
@@ -78,7 +82,12 @@ def _fill(curve: Floats, gap: NDArray[np.bool_], rule: str) -> Floats:
 
 
 def number_column(column: pl.Series, where: str) -> tuple[Floats, bool]:
-    """A column as floats (missing: NaN), and whether it was whole numbers; text is refused, with its place."""
+    """A column as floats (missing: NaN), and whether it was whole numbers; text is refused, with its place.
+
+    >>> values, whole = number_column(pl.Series([1, None, 3]), "W0")
+    >>> values.tolist(), whole
+    ([1.0, nan, 3.0], True)
+    """
     if column.dtype.is_numeric() or column.dtype == pl.Null:
         return column.cast(pl.Float64).fill_null(np.nan).to_numpy().astype(np.float64), column.dtype.is_integer()
     numbers = column.cast(pl.Float64, strict=False) if column.dtype == pl.String else None
@@ -125,7 +134,11 @@ def refuse_kind(column: pl.Series, where: str) -> None:
 
 
 def sensitive_column(name: str, values: Any) -> pl.Series:
-    """Sensitive values given as a list or an array; ``None`` is a missing value."""
+    """Sensitive values given as a list or an array; ``None`` is a missing value.
+
+    >>> sensitive_column("pay", [5, None]).to_list()
+    [5, None]
+    """
     try:
         if isinstance(values, np.ndarray) and values.dtype != object:
             column = pl.Series(name, values)

@@ -35,6 +35,10 @@ def from_long(
 
     Without ``every`` the instants are the points in time that occur; two values of a subject at one of them are an
     error. ``sensitive`` columns must say the same in every row of a subject.
+
+    >>> long = pl.DataFrame({"who": [1, 1, 2, 2], "at": [0, 1, 0, 1], "value": [3.0, 5.0, 4.0, 6.0]})
+    >>> from_long(long, id="who", time="at", value="value").values.tolist()
+    [[3.0, 5.0], [4.0, 6.0]]
     """
     require(frame, (id, time, value, *sensitive), "series")
     for name in (id, time, *sensitive):

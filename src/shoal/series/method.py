@@ -21,7 +21,11 @@ def silent(share: float, word: str) -> None:
 
 @dataclass(frozen=True)
 class SeriesGrouping:
-    """The k-group of every record (dense from 0; -1: suppressed) and the word it publishes (-1: none)."""
+    """The k-group of every record (dense from 0; -1: suppressed) and the word it publishes (-1: none).
+
+    >>> SeriesGrouping(np.array([0, 0, -1], np.int32), np.array([3, 3, -1], np.int32)).group.tolist()
+    [0, 0, -1]
+    """
 
     group: NDArray[np.int32]
     word: Ids

@@ -71,6 +71,10 @@ class Pattern(Spec, frozen=True):
     """What of a curve is kept: words at several levels, from one word for all to as fine as is allowed.
 
     A subclass encodes series and rebuilds shapes from what is published: the level and the word, nothing else.
+
+    >>> from shoal.series.sax import Sax
+    >>> isinstance(Sax(), Pattern), Sax().encode(np.array([[0.0, 1.0, 2.0, 3.0]])).size
+    (True, 1)
     """
 
     def encode(self, values: Floats) -> Encoded:

@@ -116,7 +116,12 @@ def _refuse_names(columns: Sequence[str], sensitive: Sequence[str]) -> None:
 def order_of_publication(
     group: NDArray[np.int32], level: NDArray[np.int16], pattern: pl.Series, sensitive: pl.DataFrame
 ) -> NDArray[np.int64]:
-    """Positions sorted by what is published, and by nothing else."""
+    """Positions sorted by what is published, and by nothing else.
+
+    >>> group, level = np.array([1, 0], np.int32), np.array([2, 2], np.int16)
+    >>> order_of_publication(group, level, pl.Series(["ab", "ab"]), pl.DataFrame({"s": ["x", "y"]})).tolist()
+    [1, 0]
+    """
     beside: Mapping[str, pl.Series] = {f"s{i}": column for i, column in enumerate(sensitive.get_columns())}
     frame = pl.DataFrame({"group": group, "level": level, "pattern": pattern, **beside})
     return frame.with_row_index("at").sort(frame.columns, nulls_last=True)["at"].to_numpy().astype(np.int64)

@@ -52,7 +52,11 @@ def _refine(
 
 
 def split_by_total(values: Floats, word: Ids, p: int) -> NDArray[np.int64]:
-    """Parts of P to 2P - 1 records with one word: runs of the records ordered by their total; -1 where no word is."""
+    """Parts of P to 2P - 1 records with one word: runs of the records ordered by their total; -1 where no word is.
+
+    >>> split_by_total(np.array([[1.0], [2.0], [8.0], [9.0]]), np.zeros(4, np.int32), 2).tolist()
+    [0, 0, 1, 1]
+    """
     total = values.sum(axis=1)
     kept = np.flatnonzero(word >= 0)
     order = kept[np.lexsort((kept, total[kept], word[kept]))]
@@ -84,7 +88,11 @@ def split_top_down(values: Floats, word: Ids, p: int, seed: int) -> NDArray[np.i
 
 
 def per_width(values: Floats) -> Floats:
-    """The weight of each instant in a normalized certainty penalty: one over its width, 0 where all agree."""
+    """The weight of each instant in a normalized certainty penalty: one over its width, 0 where all agree.
+
+    >>> per_width(np.array([[0.0, 5.0], [4.0, 5.0]])).tolist()
+    [0.25, 0.0]
+    """
     width = values.max(axis=0) - values.min(axis=0)
     # a width so small that its inverse is infinite is as good as none
     out: Floats = np.divide(1.0, width, out=np.zeros_like(width), where=width > np.finfo(np.float64).tiny)

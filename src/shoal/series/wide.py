@@ -21,7 +21,11 @@ def from_wide(
     instants: Sequence[str] | None = None,
     missing: Missing = "error",
 ) -> Curves:
-    """Curves from a wide table; without ``instants`` every column but the id and the sensitive ones is an instant."""
+    """Curves from a wide table; without ``instants`` every column but the id and the sensitive ones is an instant.
+
+    >>> from_wide(pl.DataFrame({"who": [1, 2], "W0": [3, 4], "W1": [5, 6]}), id="who").instants
+    ['W0', 'W1']
+    """
     named = [*([id] if id is not None else []), *sensitive, *(instants or [])]
     require(frame, named, "series")
     if len(set(named)) < len(named):
@@ -50,7 +54,11 @@ def from_wide(
 def from_matrix(
     data: Any, *, sensitive: Mapping[str, Any] | None = None, missing: Missing = "error", ids: Any = None
 ) -> Curves:
-    """Curves from rows of numbers: a NumPy array or a list of lists; NaN is a missing instant."""
+    """Curves from rows of numbers: a NumPy array or a list of lists; NaN is a missing instant.
+
+    >>> from_matrix(np.array([[1.0, 2.0], [3.0, 4.0]])).values.shape
+    (2, 2)
+    """
     matrix = _matrix(data)
     if ids is not None:
         refuse_repeats(pl.Series("ids", list(ids), strict=False), "ids")

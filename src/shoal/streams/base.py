@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,11 @@ Numbers = NDArray[np.int64]
 
 
 class Reason(IntEnum):
-    """Why an event was withheld."""
+    """Why an event was withheld.
+
+    >>> Reason(1).name
+    'RARE'
+    """
 
     RARE = 1  # too few people, at every level
     LATE = 2  # within the bound, but too few people are certain at its time
@@ -58,6 +62,10 @@ class Batch:
     (the method generalizes them). ``subjects`` is the unmasked subject beside it, counted and never published: text,
     null where missing; ``None`` if the schema has no subject column (every row is then a person of its own).
     ``times`` is event time in whole microseconds, negative where unusable; without a time column the event number.
+
+    >>> import polars as pl
+    >>> Batch(pl.DataFrame({"age": [21, 64]}), np.arange(2)).first
+    0
     """
 
     frame: pl.DataFrame
@@ -71,7 +79,11 @@ class Batch:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What became of events: ``released`` rows (the columns of ``Batch.frame``) stand for the events ``events``."""
+    """What became of events: ``released`` rows (the columns of ``Batch.frame``) stand for the events ``events``.
+
+    >>> Outcomes().released is None, len(Outcomes().withheld)
+    (True, 0)
+    """
 
     released: pl.DataFrame | None = None
     events: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -127,7 +139,37 @@ class Running:
 
 
 class StreamMethod(Spec, frozen=True):
-    """Parameters of a stream method; ``start`` makes it run."""
+    """Parameters of a stream method; ``start`` makes it run.
+
+    Whoever serves a stream asks the method what it must know, and never which method it is: the properties below have
+    the cautious answer, and a method that can promise more says so.
+
+    >>> from shoal.streams.batches import Batches
+    >>> method = Batches(delay=100)
+    >>> method.groups, method.reuses, method.where_watched().reuses
+    (True, True, False)
+    """
+
+    groups: ClassVar[bool] = True  # released records stand in groups of people; if not, each is decided by itself
+
+    @property
+    def invents(self) -> bool:
+        """Whether some released records are of nobody."""
+        return False
+
+    @property
+    def reuses(self) -> bool:
+        """Whether what was published once may be used again for a single record."""
+        return False
+
+    @property
+    def replayable(self) -> bool:
+        """Whether the events of one window, read again, give its whole state."""
+        return False
+
+    def where_watched(self) -> StreamMethod:
+        """This method where everyone sees when a record comes, as on a topic: stricter where nothing was chosen."""
+        return self
 
     def judged(self, schema: Schema, shown: Sequence[str]) -> tuple[str, ...]:
         """The published columns that tell people apart, for who judges a release of this method.

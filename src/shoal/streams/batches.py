@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -61,6 +62,10 @@ class Batches(Delayed, frozen=True, tag="batches"):
                 where="batches",
                 hint="with fewer, most are forgotten before they are used again",
             )
+
+    def where_watched(self) -> Batches:
+        """See :class:`StreamMethod`. A box used again for one record is a group of one in time."""
+        return self if self.reuse is not None else msgspec.structs.replace(self, reuse="never")
 
     def bounds(self) -> Bounds:
         """The bounds, checked."""

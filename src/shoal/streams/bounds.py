@@ -62,7 +62,11 @@ class Bounds:
 
 
 def bounds_of(delay: int, delay_time: str | None, reuse: int | str | None, boxes: int, where: str) -> Bounds:
-    """Checked bounds. ``reuse`` defaults to ten times the delay, to never where a time is shown."""
+    """Checked bounds. ``reuse`` defaults to ten times the delay, to never where a time is shown.
+
+    >>> bounds_of(100, None, "never", 50, "batches").reuse
+    0
+    """
     if not 1 <= delay <= MOST_DELAY:
         raise UsageError(f"`delay` must lie between 1 and {MOST_DELAY:,}, found {delay}", where=where)
     if boxes < 1:
@@ -92,6 +96,11 @@ class Delayed(StreamMethod, frozen=True):
     def bounds(self) -> Bounds:
         """The bounds, checked."""
         raise NotImplementedError
+
+    @property
+    def reuses(self) -> bool:
+        """See :class:`StreamMethod`."""
+        return getattr(self, "reuse", "never") != "never"
 
     def judged(self, schema: Schema, shown: Sequence[str]) -> tuple[str, ...]:
         """See :class:`StreamMethod`. A published time is one of them: all tuples of an emission have the same.

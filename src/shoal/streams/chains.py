@@ -27,7 +27,12 @@ BAD = -2
 
 
 class Coder:
-    """Codes the values of one quasi column. ``longest`` is the most bytes a value may have."""
+    """Codes the values of one quasi column. ``longest`` is the most bytes a value may have.
+
+    >>> chain, labels = Coder(Path(), bytes(32), "site").one("shop.books")
+    >>> len(chain), labels
+    (2, ['shop.books', 'shop'])
+    """
 
     def __init__(self, hierarchy: Hierarchy | None, key: bytes, column: str, longest: int = 4096) -> None:
         if isinstance(hierarchy, Range) and (hierarchy.min is None or hierarchy.max is None):

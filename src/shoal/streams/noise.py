@@ -24,6 +24,9 @@ class Noise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     With noise fewer than z real people may stand behind a value; the smallest number is reported. It answers the
     attack on common categories (more detail survives), and opens another: who knows the real people sees the fakes.
+
+    >>> Noise(most=0.5).mosts(np.array([10, 20])).tolist()
+    [5, 10]
     """
 
     most: float
@@ -45,6 +48,11 @@ class Faces:
     """The published names of recent people: the one thing of a person that must be kept whole, because it may be used.
 
     Bounded by the people of the window.
+
+    >>> faces = Faces()
+    >>> faces.remember([7], ["ada"])
+    >>> faces.names(np.array([7]))
+    ['ada']
     """
 
     def __init__(self) -> None:

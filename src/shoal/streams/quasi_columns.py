@@ -19,7 +19,13 @@ from shoal.streams.path_columns import Floats, Paths, Reasons, SnapPaths, TreePa
 
 
 class Numbers:
-    """A column of numbers with a declared domain, published as the hull of a group."""
+    """A column of numbers with a declared domain, published as the hull of a group.
+
+    >>> from shoal.core.schema import Column
+    >>> numbers, reasons = Numbers("age", Column("quasi"), Range(min=0, max=100)).code(pl.Series([30, 41]))
+    >>> numbers.tolist(), reasons.tolist()
+    ([30.0, 41.0], [0, 0])
+    """
 
     def __init__(self, name: str, column: Column, hierarchy: Range) -> None:
         if hierarchy.min is None or hierarchy.max is None:

@@ -114,7 +114,13 @@ class Values:
 
 
 class Sensitive:
-    """All promises of a view: k, and what is promised about sensitive columns."""
+    """All promises of a view: k, and what is promised about sensitive columns.
+
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> from shoal.core.schema import Column
+    >>> Sensitive([KAnonymity(5)], Schema({"age": Column("quasi")}), bytes(32)).crowd
+    5
+    """
 
     def __init__(self, promises: Sequence[Promise], schema: Schema, key: bytes) -> None:
         for promise in promises:

@@ -23,7 +23,11 @@ Content = tuple[Ints, Ints, NDArray[np.int32]]  # person print, chain and counts
 
 
 class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """``probability`` of the people share everything released about them with at least k - 1 others."""
+    """``probability`` of the people share everything released about them with at least k - 1 others.
+
+    >>> Goal(k=3, probability=0.9).k
+    3
+    """
 
     k: int = 2
     probability: float = 0.8
@@ -34,7 +38,11 @@ class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Found(NamedTuple):
-    """The next z, what it is expected to reach, and whether that is the goal."""
+    """The next z, what it is expected to reach, and whether that is the goal.
+
+    >>> Found(z=20, p=0.83, reached=True).z
+    20
+    """
 
     z: int
     p: float

@@ -25,7 +25,11 @@ class Bytes(NamedTuple):
 
 
 def bytes_of(texts: pl.Series) -> Bytes:
-    """The UTF-8 bytes of a column of texts."""
+    """The UTF-8 bytes of a column of texts.
+
+    >>> bytes_of(pl.Series(["ab", None, "c"])).lengths.tolist()
+    [2, -1, 1]
+    """
     missing = texts.is_null() if texts.null_count() else None
     lengths = texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64)
     joined = texts.str.join("").cast(pl.Binary).item() if len(texts) else b""  # as bytes: nothing is decoded
@@ -35,7 +39,12 @@ def bytes_of(texts: pl.Series) -> Bytes:
 
 
 class Printer:
-    """Fingerprints for one purpose: the key of the deployment, made different for every column."""
+    """Fingerprints for one purpose: the key of the deployment, made different for every column.
+
+    >>> subjects, sites = Printer(bytes(32), "subject"), Printer(bytes(32), "site")
+    >>> subjects.one("ada") == int(subjects.texts(["ada"])[0]), subjects.one("ada") == sites.one("ada")
+    (True, False)
+    """
 
     def __init__(self, key: bytes, purpose: str) -> None:
         digest = hashlib.blake2b(purpose.encode(), key=key[:64], digest_size=16, person=b"shoal.print").digest()
@@ -121,7 +130,12 @@ class Near:
 
 
 def number(prints: Prints) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Codes 0, 1, … of equal fingerprints in order of appearance (-1 for 0), and the first row of each."""
+    """Codes 0, 1, … of equal fingerprints in order of appearance (-1 for 0), and the first row of each.
+
+    >>> codes, first = number(np.array([9, 4, 9, 0]))
+    >>> codes.tolist(), first.tolist()
+    ([0, 1, 0, -1], [0, 1])
+    """
     codes = np.empty(len(prints), np.int32)
     first = np.empty(len(prints), np.int32)
     return codes, first[: distinct(prints, codes, first)]

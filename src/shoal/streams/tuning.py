@@ -28,7 +28,11 @@ SHARE, ADDED = 0.3, 0.15  # of what the goal was missed by, so much is added to 
 
 
 class ZHours(Hours, frozen=True):
-    """A part of the week with a z of its own."""
+    """A part of the week with a z of its own.
+
+    >>> ZHours(start="22:00", end="06:00", z=40).z
+    40
+    """
 
     z: int = 1
 
@@ -62,6 +66,9 @@ class Tune(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the last. People with nothing released are one group (``empty: count``) or left out (``ignore``). ``profile`` gives
     a z to start from by hours of the week; with ``learn`` the tuner remembers the z each hour needed and is not below
     it when the hour returns, nor just before: a rise of traffic is met in time.
+
+    >>> Tune(goal=Goal(k=3), every="10m").by
+    'search'
     """
 
     goal: Goal = Goal()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
@@ -31,6 +31,9 @@ class Jitter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Up to ``jitter`` people more than z, drawn anew for every value in every ``period``, never fewer.
 
     Answers who sends events of invented people to find out whether the z-th was there: the threshold is not known.
+
+    >>> ZAnon(threshold=Jitter(jitter=5)).threshold.period
+    '1h'
     """
 
     jitter: int
@@ -82,6 +85,18 @@ class ZAnon(StreamMethod, frozen=True, tag="z-anonymity"):
     memory: str = "1GB"
     longest: int = 4096
 
+    groups: ClassVar[bool] = False
+
+    @property
+    def invents(self) -> bool:
+        """See :class:`StreamMethod`."""
+        return self.noise is not None
+
+    @property
+    def replayable(self) -> bool:
+        """See :class:`StreamMethod`: plain z-anonymity counts what came in, not what went out."""
+        return self.tune is None and self.noise is None and not self.sticky
+
     def __post_init__(self) -> None:
         if self.noise is not None and not self.allow_noise:
             raise UsageError(
@@ -115,7 +130,11 @@ class ZAnon(StreamMethod, frozen=True, tag="z-anonymity"):
 
 
 def promise_of(promises: Sequence[Promise]) -> ZAnonymity:
-    """The one promise this method keeps; any other is refused."""
+    """The one promise this method keeps; any other is refused.
+
+    >>> promise_of([ZAnonymity(z=2, window="1h")]).z
+    2
+    """
     found = [p for p in promises if isinstance(p, ZAnonymity)]
     if len(found) != 1 or len(promises) != 1:
         raise UsageError(

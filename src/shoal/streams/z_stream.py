@@ -36,6 +36,10 @@ class Pushed(NamedTuple):
     """What became of a batch: per event the released value (null: withheld), its level (-1) and the reason (0).
 
     ``fakes`` are invented pairs as (event, subject, value): publish them like the others, tell nobody which they are.
+
+    >>> made = ZStream(ZAnonymity(z=2, window="1h")).push_many([0, 1], ["ada", "bob"], ["x", "x"])
+    >>> made.values.to_list(), made.levels.tolist()
+    ([None, 'x'], [-1, 0])
     """
 
     values: pl.Series
@@ -45,7 +49,12 @@ class Pushed(NamedTuple):
 
 
 class ZStream:
-    """A running z-anonymity stream of (time, subject, value)."""
+    """A running z-anonymity stream of (time, subject, value).
+
+    >>> stream = ZStream(ZAnonymity(z=2, window="1h"))
+    >>> [stream.push(at, who, "x") for at, who in enumerate(["ada", "ada", "bob"])]
+    [None, None, 'x']
+    """
 
     def __init__(
         self,

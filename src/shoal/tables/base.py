@@ -29,6 +29,9 @@ class Grouping:
 
     ``floor[group, column]``, if given, is the least level a cell is published at (full-domain methods publish whole
     levels); otherwise a group is published as tightly as its hierarchy allows.
+
+    >>> Grouping(np.array([0, 0, -1], np.int32)).labels.tolist()
+    [0, 0, -1]
     """
 
     labels: NDArray[np.int32]
@@ -40,6 +43,10 @@ class TableMethod(Spec, frozen=True):
 
     A subclass defines :meth:`form`, for the compiled rules of the promises (:func:`reachable` gives them). Whatever
     these rules do not say is upheld here, so that every method keeps promises of other packages, too.
+
+    >>> from shoal.tables.mondrian import Mondrian
+    >>> isinstance(Mondrian(), TableMethod), Mondrian().use
+    (True, 'mondrian')
     """
 
     def form(
@@ -90,7 +97,15 @@ def reachable(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
 
 
 def groups_of(table: Table, labels: NDArray[np.int32]) -> Groups:
-    """Rows with these labels as a promise judges them; rows labelled -1 are left out."""
+    """Rows with these labels as a promise judges them; rows labelled -1 are left out.
+
+    >>> import polars as pl
+    >>> from shoal.core.schema import Schema
+    >>> from shoal.core.table import code
+    >>> table = code(pl.DataFrame({"age": [20, 21, 50]}), Schema.build(quasi={"age": None}))
+    >>> groups_of(table, np.array([0, 0, -1], np.int32)).sizes().tolist()
+    [2]
+    """
     kept = np.flatnonzero(labels >= 0)
     return Groups(
         labels[kept],

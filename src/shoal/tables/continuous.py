@@ -27,7 +27,11 @@ from shoal.tables.growing import Growing
 
 @dataclass(frozen=True)
 class Increment:
-    """What one chunk gave: the data to publish (nothing, if all is held back), and a word on it."""
+    """What one chunk gave: the data to publish (nothing, if all is held back), and a word on it.
+
+    >>> Increment(None, released=0, held=3, word="held back").held
+    3
+    """
 
     data: pl.DataFrame | None
     released: int  # rows released now for the first time

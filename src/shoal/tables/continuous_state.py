@@ -44,7 +44,11 @@ class Content(msgspec.Struct, frozen=True):
 
 
 def state_file(path: Path, key: bytes | None = None) -> StateFile:
-    """The file a growing table is kept in; with a key it is sealed, and refused if it is not."""
+    """The file a growing table is kept in; with a key it is sealed, and refused if it is not.
+
+    >>> state_file(Path("staff.state"), None).path.name
+    'staff.state'
+    """
     return StateFile(path, KIND, key, version=VERSION)
 
 

@@ -95,6 +95,9 @@ def largest(k: int) -> int:
 
     Where no cut is left all branches of some Steiner vertex have at most k-1 rows. Taking branches until k rows are
     reached takes at most 2k-2, and leaves fewer than k: 3k-3 in all.
+
+    >>> largest(3)
+    6
     """
     return max(2 * k - 1, 3 * k - 3)
 

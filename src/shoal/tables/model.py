@@ -31,6 +31,11 @@ class Model:
 
     Does not protect against someone who compares the two releases and knows who is new: a new row hides among the
     people who were there before.
+
+    >>> import shoal
+    >>> release = shoal.anonymize(pl.DataFrame({"age": [20, 29, 50, 58]}), quasi=["age"], k=2, method="mondrian")
+    >>> release.model.apply(pl.DataFrame({"age": [25]}))[0].rows()
+    [('[20, 29]',)]
     """
 
     schema: Schema

@@ -38,7 +38,11 @@ SAMPLES: dict[Type, tuple[Any, ...]] = {
 
 
 def fixed_ring(*names: str) -> KeyRing:
-    """A ring with fixed, worthless keys."""
+    """A ring with fixed, worthless keys.
+
+    >>> sorted(fixed_ring("default", "cards").keys)
+    ['cards', 'default']
+    """
     return KeyRing({name: {1: bytes(range(32)), 2: bytes(range(1, 33))} for name in ("default", *names)})
 
 
@@ -61,7 +65,11 @@ def check_mask(
 
 
 def mask_laws(mask: Mask, context: Context, values: Sequence[Any] | None = None) -> None:
-    """Hold a mask of single values, or of tuples, to its laws and its declared traits."""
+    """Hold a mask of single values, or of tuples, to its laws and its declared traits.
+
+    >>> from shoal.masks.suppress import Suppress
+    >>> mask_laws(Suppress(), Context("name", "str"))
+    """
     kind = context.type
     chosen = list(values if values is not None else SAMPLES[kind] if kind else SAMPLES["str"])
     running = mask.start(context)

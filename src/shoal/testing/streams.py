@@ -12,10 +12,8 @@ from shoal.core.groups import Finding
 from shoal.core.hierarchy.path import Path
 from shoal.core.hierarchy.range import Range
 from shoal.core.schema import Column, Schema
-from shoal.promises.base import Promise
+from shoal.promises.base import Promise, those_about
 from shoal.promises.k_anonymity import KAnonymity
-from shoal.promises.rescan import rescan
-from shoal.promises.z_anonymity import ZAnonymity
 from shoal.streams.base import Batch, Outcomes, Running, StreamMethod
 from shoal.testing.law import law
 from shoal.testing.stand_ins import ListSink
@@ -120,7 +118,7 @@ def _play(
 
 
 def _is_z(promises: Sequence[Promise]) -> bool:
-    return any(isinstance(p, ZAnonymity) for p in promises)
+    return bool(those_about(promises, "events"))
 
 
 def _outcomes(spec: StreamMethod, told: _Told) -> None:
@@ -138,9 +136,9 @@ def _verified(spec: StreamMethod, promises: Sequence[Promise], frame: pl.DataFra
     quasi = spec.judged(GROUPS, released.columns)
     people = frame["who"].gather(told.events)
     for promise in promises:
-        if isinstance(promise, ZAnonymity):
+        if promise.about == "events":
             hierarchies = {name: GROUPS[name].hierarchy for name in GROUPS.quasi}
-            findings += rescan(frame, released, promise, time="at", subject="who", quasi=hierarchies, unit="us")
+            findings += promise.judge_events(frame, released, time="at", subject="who", quasi=hierarchies, unit="us")
         else:
             findings += verify(released, quasi, [promise], people=people, every_row=True).findings
     law(all(f.kept for f in findings), spec, "the verifier accepts what it releases")

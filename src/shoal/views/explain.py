@@ -39,7 +39,13 @@ class Explained(msgspec.Struct, frozen=True):
 
 
 def explain(policy: Policy) -> Explained:
-    """What each role sees; types are known before any record is."""
+    """What each role sees; types are known before any record is.
+
+    >>> from shoal.policy.load import parse
+    >>> policy = parse("{columns: {name: identifier, age: quasi}, views: {ward: {show: [age]}}}")
+    >>> [(column, sight.text) for column, sight in explain(policy).views["ward"].items()]
+    [('name', '*'), ('age', 'shown')]
+    """
     views = {name: _sights(policy, view) for name, view in policy.views.items()}
     promises = {name: [_promise(p) for p in view.promises] for name, view in policy.views.items()}
     users = {name: list(view.users) for name, view in policy.views.items()}

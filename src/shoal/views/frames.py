@@ -32,6 +32,13 @@ class Masked:
 
     ``rows`` says which rows of the frame these are (rows of too small windows are withheld), ``subjects`` whose they
     are: unmasked, for a method to count people by, never to be published.
+
+    >>> from shoal.core.schema import Column, Schema
+    >>> frame = pl.DataFrame({"pid": [7], "age": [30]})
+    >>> view = RoleView.resolve("ward", Schema({"pid": Column("subject"), "age": Column("quasi")}), ["age"])
+    >>> made = FrameGate(view, frame.schema).apply(frame)
+    >>> made.data.rows(), made.subjects.to_list()
+    ([('*', 30)], ['7'])
     """
 
     data: pl.DataFrame

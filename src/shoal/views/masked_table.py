@@ -40,7 +40,15 @@ class MaskedTable:
 
 
 def masked_table(policy: Policy, role: str, frame: pl.DataFrame, keys: KeyRing | None = None) -> MaskedTable:
-    """The masked table of a role, ready for a method."""
+    """The masked table of a role, ready for a method.
+
+    >>> from shoal.policy.load import parse
+    >>> views = "{ward: {show: [age], promises: [{use: k-anonymity, k: 2}]}}"
+    >>> policy = parse(f"{{columns: {{pid: subject, age: quasi}}, views: {views}}}")
+    >>> made = masked_table(policy, "ward", pl.DataFrame({"pid": ["a", "b"], "age": [30, 31]}), KeyRing())
+    >>> made.frame.columns == ["age", BESIDE], made.finish(made.frame.select("age")).columns
+    (True, ['pid', 'age'])
+    """
     view = RoleView.of(policy, role)
     keys = KeyRing.load() if keys is None else keys
     if any("." in c or "[" in c for c in [*view.shown, *view.masks] if c not in frame.columns):

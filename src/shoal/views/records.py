@@ -23,7 +23,11 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, Overflow
 
 @dataclass
 class Batch:
-    """The views of a batch: per role the masked records, and which records were refused, and why."""
+    """The views of a batch: per role the masked records, and which records were refused, and why.
+
+    >>> Batch([[b'{"age":30}']], [(1, "Expected `int`")]).refused
+    [(1, 'Expected `int`')]
+    """
 
     views: list[list[bytes]]
     refused: list[tuple[int, str]] = field(default_factory=list)

@@ -28,7 +28,14 @@ TYPES: dict[Type | None, Any] = {
 
 
 def record_type(node: Node, schema: Schema, *, root: bool = True) -> Any:
-    """The type a place of a JSON record is decoded to; fields are numbered, for their names are data."""
+    """The type a place of a JSON record is decoded to; fields are numbered, for their names are data.
+
+    >>> from shoal.core.schema import Column
+    >>> schema = Schema({"age": Column("quasi", type="int")})
+    >>> from shoal.policy.paths import tree
+    >>> msgspec.json.decode(b'{"age": 7, "name": "F. Ott"}', type=record_type(tree(["age"]), schema)).f0
+    7
+    """
     if node.leaf is not None:
         return TYPES[schema[node.leaf].type]
     if node.element is not None:
@@ -47,7 +54,12 @@ def struct_of(node: Node, kinds: list[Any] | None = None) -> type[msgspec.Struct
 
 
 def in_utc(value: datetime.datetime | None) -> datetime.datetime | None:
-    """A moment as columns hold it: in UTC, without a zone. ``OverflowError`` if UTC has no year for it."""
+    """A moment as columns hold it: in UTC, without a zone. ``OverflowError`` if UTC has no year for it.
+
+    >>> zone = datetime.timezone(datetime.timedelta(hours=2))
+    >>> in_utc(datetime.datetime(2024, 5, 1, 2, tzinfo=zone))
+    datetime.datetime(2024, 5, 1, 0, 0)
+    """
     if value is None or value.tzinfo is None:
         return value
     return value.astimezone(datetime.UTC).replace(tzinfo=None)

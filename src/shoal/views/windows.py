@@ -34,7 +34,11 @@ MOST_EARLY = 65_536  # records ahead of the clock that may wait
 
 
 class Outcome(NamedTuple):
-    """What became of record ``number``: the published record, or why there is none."""
+    """What became of record ``number``: the published record, or why there is none.
+
+    >>> Outcome(3, None, "unreadable").reason
+    'unreadable'
+    """
 
     number: int
     record: bytes | None
@@ -51,7 +55,19 @@ class _Early(NamedTuple):
 
 
 class WindowGate:
-    """One role's view of a stream, window by window. All its window masks must share one window."""
+    """One role's view of a stream, window by window. All its window masks must share one window.
+
+    >>> from shoal.core.schema import Column
+    >>> from shoal.masks.aggregate import Aggregate
+    >>> from shoal.masks.windows import Tumbling
+    >>> schema = Schema({"pid": Column("subject"), "gluc": Column("sensitive", type="float")})
+    >>> mean = Aggregate(function="mean", window=Tumbling(size=2), k=2)
+    >>> view = RoleView.resolve("lab", schema, ["gluc"], {"gluc": mean})
+    >>> gate = WindowGate(view, KeyRing({"default": {1: bytes(32)}}))
+    >>> done = [o for n in (1, 2) for o in gate.push(b'{"pid": "p%d", "gluc": %d}' % (n, 4 * n))]
+    >>> [o.record for o in [*done, *gate.flush()]]
+    [b'{"pid":"*","gluc":6.0}', b'{"pid":"*","gluc":6.0}']
+    """
 
     def __init__(self, view: RoleView, keys: KeyRing | None = None) -> None:
         windows = {mask.window for mask in view.windows.values()}
@@ -202,7 +218,12 @@ def told_in_utc(value: Any) -> Any:
 
 
 def frame_of(rows: Sequence[dict[str, Any]], schema: Schema) -> pl.DataFrame:
-    """Records as columns of their declared types; an undeclared column of mixed values becomes text."""
+    """Records as columns of their declared types; an undeclared column of mixed values becomes text.
+
+    >>> from shoal.core.schema import Column
+    >>> frame_of([{"age": 3}, {"age": None}], Schema({"age": Column("quasi", type="int")})).rows()
+    [(3,), (None,)]
+    """
     columns: list[pl.Series] = []
     for name, node in tree(schema.given).fields.items():
         values = [row.get(name) for row in rows]

@@ -28,6 +28,11 @@ class Hierarchy(Spec, frozen=True):
 
     What others need to know about it, it says itself: whether its levels change as values come (:attr:`grows`), which
     of its fields name files (``file_fields``), and, if they are fixed, its :attr:`ends` or its :meth:`leaves`.
+
+    >>> import polars as pl
+    >>> from shoal.core.hierarchy.prefix import Prefix
+    >>> Prefix(length=5).preview(pl.Series(["10115"])).row(0)
+    ('10115', '1011*', '101**', '10***', '1****', '*')
     """
 
     file_fields: ClassVar[tuple[str, ...]] = ()

@@ -113,7 +113,12 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
 
 
 def positions(values: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Latitudes, longitudes, and which values are positions on Earth."""
+    """Latitudes, longitudes, and which values are positions on Earth.
+
+    >>> latitude, longitude, there = positions(pl.Series(["52.5,13.4", "nowhere"]))
+    >>> there.tolist()
+    [True, False]
+    """
     parts = values.cast(pl.String).str.split(",")
     latitude, longitude = (
         parts.list.get(at, null_on_oob=True).str.strip_chars().cast(pl.Float64, strict=False).to_numpy()

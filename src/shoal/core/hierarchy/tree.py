@@ -240,7 +240,11 @@ def _inside(leaf: str, label: str) -> bool:
 
 
 def leaf_texts(values: pl.Series) -> pl.Series:
-    """Values as a tree's file writes them: a whole number has no decimals, whatever its column's type."""
+    """Values as a tree's file writes them: a whole number has no decimals, whatever its column's type.
+
+    >>> leaf_texts(pl.Series([1.0, 2.5])).to_list()
+    ['1', '2.5']
+    """
     if not values.dtype.is_float():
         return values.cast(pl.String)
     whole = values.is_finite() & (values == values.round()) & (values.abs() < 2**53)

@@ -7,7 +7,6 @@ from collections.abc import Set
 from shoal.connect.kafka import Source
 from shoal.core.errors import PolicyError
 from shoal.policy.document import Policy
-from shoal.promises.t_closeness import TCloseness
 from shoal.runtime.kafka.provision.backfill import start_of
 from shoal.runtime.kafka.provision.layout import Layout, Right
 from shoal.runtime.kafka.serve.stateful import check as stateful_check
@@ -53,11 +52,12 @@ def at_home_nowhere(users: Set[str], others: Set[Right]) -> set[str]:
 
 
 def refuse_closeness(policy: Policy) -> None:
-    """t-closeness needs the distribution of the whole stream."""
+    """t-closeness, and whatever else compares a group with all rows, needs the distribution of the whole stream."""
     for role, view in policy.views.items():
-        if any(isinstance(p, TCloseness) for p in view.promises):
+        whole = [p.use for p in view.promises if p.compares_with_all]
+        if whole:
             raise PolicyError(
-                "t-closeness does not compose over partitions: each sees its own distribution",
+                f"{whole[0]} does not compose over partitions: each sees its own distribution",
                 where=f"views.{role}.promises",
                 hint="use a source of one partition, or l-diversity",
             )

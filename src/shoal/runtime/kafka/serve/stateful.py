@@ -21,10 +21,7 @@ from shoal.release.stream import LocalRunner, StreamJob, stream_job
 from shoal.runtime.kafka.formats.record_frames import CARRIED, RecordFrames, refuse_lists
 from shoal.runtime.kafka.serve.output import UNTIMED, Disguise, Outgoing, Record
 from shoal.runtime.kafka.serve.window_runner import WindowRunner
-from shoal.streams.batches import Batches
-from shoal.streams.castle import Castle
-from shoal.streams.fads import Fads
-from shoal.streams.z_anonymity import ZAnon
+from shoal.streams.base import StreamMethod
 from shoal.views.role_view import RoleView
 from shoal.views.windows import WindowGate
 
@@ -94,10 +91,10 @@ def check(policy: Policy, role: str) -> None:
     if hidden:
         raise PolicyError(f"the promise is about {hidden[0]!r}, which is not shown", where=f"{where}.promises")
     if view.service.get("key", "drop") != "drop":
-        if not isinstance(view.method, ZAnon):
+        if job.method.groups:
             tied = "keys would tie together the groups a person is in"
             raise PolicyError(tied, where=f"{where}.service.key", hint="key: drop")
-        if view.method.noise:
+        if job.method.invents:
             raise PolicyError("keys would tell who is invented", where=f"{where}.service.key", hint="key: drop")
     try:
         job.method.start(job.schema, job.promises, key=bytes(32))
@@ -108,15 +105,14 @@ def check(policy: Policy, role: str) -> None:
 def rebuilds(policy: Policy, role: str) -> bool:
     """Whether the input log alone is the state: plain z-anonymity counts what came in, not what went out."""
     method = policy.views[role].method
-    return isinstance(method, ZAnon) and method.tune is None and method.noise is None and not method.sticky
+    return isinstance(method, StreamMethod) and method.replayable
 
 
 def reuses(policy: Policy, role: str) -> bool:
     """Whether a view may use a published box again for one record, which then is alone in its commit."""
     if not policy.views[role].promises:
         return False
-    method = carrying_job(policy, role, KeyRing()).method
-    return isinstance(method, Batches | Castle | Fads) and method.reuse != "never"
+    return carrying_job(policy, role, KeyRing()).method.reuses
 
 
 def reuse_told(role: str) -> str:
@@ -131,9 +127,8 @@ def carrying_job(policy: Policy, role: str, keys: KeyRing) -> StreamJob:
     """The job of a view, with room for where each record came from beside what is published of it."""
     carried = {OFFSET: Column("plain", type="int"), KEY: Column("plain", type="str")}
     view = policy.views[role]
-    if isinstance(view.method, Batches) and view.method.reuse is None:
-        # on a topic everyone sees when a record comes: a box used again for one record is a group of one in time
-        view = msgspec.structs.replace(view, method=msgspec.structs.replace(view.method, reuse="never"))
+    if isinstance(view.method, StreamMethod):
+        view = msgspec.structs.replace(view, method=view.method.where_watched())
     show = tuple(policy.schema.columns) if view.show == "everything" else tuple(view.show)
     schema = Schema({**policy.schema.columns, **carried})
     wider = msgspec.structs.replace(view, show=(*show, *carried))
@@ -150,8 +145,7 @@ class MethodRunner:
         assert job.view is not None
         self._frames = RecordFrames(job.view, keys)
         self._partition, self._disguise = partition, disguise
-        zero_delay = isinstance(job.method, ZAnon)  # no groups: every record is decided by itself
-        self._box = [] if zero_delay else [n for n in job.schema.quasi if n not in job.view.hides]
+        self._box = [n for n in job.schema.quasi if n not in job.view.hides] if job.method.groups else []
         self._out: list[pl.DataFrame] = []
         self._numbers: list[int] = []
         self._sent: deque[tuple[int, int]] = deque(maxlen=SENT)

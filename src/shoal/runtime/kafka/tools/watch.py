@@ -24,7 +24,7 @@ from shoal.core.errors import InputError, PolicyError
 from shoal.core.groups import Finding
 from shoal.policy.document import Policy
 from shoal.policy.paths import EACH, steps
-from shoal.promises.z_anonymity import ZAnonymity
+from shoal.promises.base import those_about
 from shoal.runtime.kafka.provision.served import first_topic
 from shoal.runtime.kafka.serve.stateful import reuse_told, reuses
 from shoal.runtime.kafka.tools.observed import Observed
@@ -77,7 +77,7 @@ class Watch:
         view = policy.view(role)
         self._view = RoleView.of(policy, role)
         self._topic = first_topic(policy, role)
-        self._judge = judge if any(not isinstance(p, ZAnonymity) for p in view.promises) else None
+        self._judge = judge if any(p.about != "events" for p in view.promises) else None
         self._sent, self._most, self._every = sent, most, every
         if sent is not None and sent not in self._view.shown:
             raise PolicyError(f"the role does not see the column {sent!r} in clear", where=f"views.{role}.show")
@@ -221,7 +221,7 @@ class Watch:
         notes = []
         if reuses(policy, self._role):
             notes.append(reuse_told(self._role))
-        if any(isinstance(p, ZAnonymity) for p in policy.view(self._role).promises):
+        if those_about(policy.view(self._role).promises, "events"):
             notes.append("z-anonymity cannot be verified from a view: who supported a value may have been withheld")
         if self._sent is None:
             notes.append("latency is not measured: a view's timestamps are coarse; show a column and name it (--sent)")
