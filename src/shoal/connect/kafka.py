@@ -15,6 +15,9 @@ from typing import Any, Literal
 from shoal.core.errors import InputError, PolicyError, UsageError
 
 TIMEOUT = 30.0  # seconds a broker may take to answer
+# for readers who want what is there: a broker that waits for more makes them wait, and every other question on the
+# same connection with them
+READ_NOW = {"fetch.wait.max.ms": 20, "fetch.error.backoff.ms": 50}
 PASSING = (
     "UNSTABLE_OFFSET_COMMIT",
     "REQUEST_TIMED_OUT",

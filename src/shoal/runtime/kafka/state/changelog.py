@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from shoal.connect.kafka import TIMEOUT, KafkaError, kind_of, library, told
+from shoal.connect.kafka import READ_NOW, TIMEOUT, KafkaError, kind_of, library, told
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.sealed_state import seal, unseal
 
@@ -250,10 +250,8 @@ class Reader:
         self._kafka = library()
         self._topic, self._partitions = topic, partitions
         settings = {"group.id": f"shoal-{topic}", "enable.auto.commit": False, "enable.partition.eof": True}
-        # what is there is all we want: a broker that waits for more makes us wait
-        quick = {"fetch.wait.max.ms": 20, "fetch.error.backoff.ms": 50}
         self._consumer = self._kafka.Consumer(
-            {**properties, **settings, **quick, "isolation.level": "read_committed", "auto.offset.reset": "error"}
+            {**properties, **settings, **READ_NOW, "isolation.level": "read_committed", "auto.offset.reset": "error"}
         )
 
     def __enter__(self) -> Reader:

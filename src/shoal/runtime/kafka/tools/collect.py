@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from shoal.connect.files import replacing
-from shoal.connect.kafka import TIMEOUT, KafkaError, kind_of, library, told
+from shoal.connect.kafka import READ_NOW, TIMEOUT, KafkaError, kind_of, library, told
 from shoal.core.errors import InputError
 
 NAME = re.compile(r"^p(\d+)-(\d{12,})-(\d{12,})\.parquet$")
@@ -43,6 +43,7 @@ class Collector:
                 "group.id": group,
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
+                **READ_NOW,
                 "isolation.level": "read_committed",
             }
         )

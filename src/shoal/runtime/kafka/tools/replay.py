@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import TIMEOUT, KafkaError, Source, committed, internal, kind_of, library, told
+from shoal.connect.kafka import READ_NOW, TIMEOUT, KafkaError, Source, committed, internal, kind_of, library, told
 from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
@@ -61,6 +61,7 @@ class Replay:
         self._policy = policy
         self._keys = keys
         self._shards: list[Shard] = []
+        self._bounds: dict[int, tuple[int, int]] = {}  # what the source still has, by partition
 
     def run(self, *, dry: bool = False) -> Replayed:
         """All pointers that were not replayed yet; ``dry`` only looks."""
@@ -68,6 +69,7 @@ class Replay:
         source = self._consumer(f"shoal-{self._topic}.replay.source")
         try:
             pointers, positions = self._pointers(consumer)
+            self._bounds.clear()
             served = served_now(self._policy)
             self._try_on(served)
             found = Replayed(pointers=len(merged(pointers)))
@@ -133,7 +135,9 @@ class Replay:
     def _look_up(self, source: Any, pointer: Pointer) -> Any:
         """The record a pointer means, or nothing if the source has deleted it."""
         place = self._kafka.TopicPartition(self._topic, pointer.partition, pointer.offset)
-        low, high = source.get_watermark_offsets(place, timeout=TIMEOUT)
+        if pointer.partition not in self._bounds:  # asked once: a record that goes meanwhile is not found below
+            self._bounds[pointer.partition] = source.get_watermark_offsets(place, timeout=TIMEOUT)
+        low, high = self._bounds[pointer.partition]
         if not low <= pointer.offset < high:
             return None
         source.assign([place])
@@ -196,6 +200,7 @@ class Replay:
                 "group.id": group,
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
+                **READ_NOW,
                 "isolation.level": "read_committed",
             }
         )

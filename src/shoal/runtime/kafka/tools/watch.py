@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from shoal.connect.kafka import TIMEOUT, kind_of, library, told
+from shoal.connect.kafka import READ_NOW, TIMEOUT, kind_of, library, told
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import InputError, PolicyError
 from shoal.core.groups import Finding
@@ -92,6 +92,7 @@ class Watch:
                 "group.id": f"{role}.watch",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
+                **READ_NOW,
                 "isolation.level": "read_committed",
             }
         )
