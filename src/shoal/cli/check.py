@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from shoal.core.keys import KeyRing
     from shoal.policy.document import Policy
+    from shoal.release.roles import Uncompared
 
 
 def check(
@@ -83,24 +84,39 @@ def _together(
     refuse_few(counts)
     found, failed = pools(frame, policy, keys=ring, most=most)
     if json:
-        answer(as_json({"pools": [{"share": p.share, "pool": p} for p in found], "failed": failed}))
+        answer(
+            as_json(
+                {
+                    "pools": [{"share": p.share, "pool": p} for p in found],
+                    "failed": _reasons(failed, made=False),
+                    "uncompared": _reasons(failed, made=True),
+                }
+            )
+        )
     else:
         for pool in found:
             answer(str(pool))
     for note in notes(frame, policy, keys=ring):
         say(f"warning: {note}")
-    say(f"{len(policy.views) - len(failed)} of {len(policy.views)} views made from {frame.height:,} rows")
-    for role, reason in failed.items():
-        say(f"warning: the view {role!r} could not be compared: {reason}")
+    broken = _reasons(failed, made=False)
+    say(f"{len(policy.views) - len(broken)} of {len(policy.views)} views made from {frame.height:,} rows")
+    for role, reason in broken.items():
+        say(f"warning: the view {role!r} could not be made: {reason}")
+    for role, reason in _reasons(failed, made=True).items():
+        say(f"the view {role!r} was made and not compared: {reason}")
     worst = max((p for p in found if p.new), key=lambda p: p.share, default=None)
     if worst is not None and worst.linked and not json:
         say(f"warning: {' + '.join(worst.roles)} can put {worst.share:.1%} of the records together")
-    if failed and len(failed) == len(policy.views):
+    if broken and len(broken) == len(policy.views):
         raise UsageError("no view could be made from this sample", where=policy.path)
     if threshold is not None and worst is not None and worst.share > threshold:
         say(f"that is more than the threshold of {threshold:.1%}")
         return 1
     return 0
+
+
+def _reasons(failed: dict[str, Uncompared], *, made: bool) -> dict[str, str]:
+    return {role: found.reason for role, found in failed.items() if found.made is made}
 
 
 def _keys(policy: Policy, ring: KeyRing) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from shoal.cli.options import only_with
 from shoal.cli.terminal import say
 
 app = App(name="connect", help="Files into a topic, and a topic into Parquet: each record once, also after a kill.")
@@ -36,7 +37,7 @@ def load(
     properties
         A file of client properties.
     brokers
-        Where the brokers are, if the properties do not say it.
+        Where the brokers are; this counts if the properties say it, too.
     policy
         A policy whose column types CSV is read by.
     """
@@ -60,7 +61,7 @@ def save(
     brokers: str | None = None,
     group: str = "shoal-connect",
     rows: int = 100_000,
-    every: float = 30.0,
+    every: float | None = None,
     follow: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:
     """Write a topic as Parquet files into a folder. Run it again and it goes on where it stopped.
@@ -78,13 +79,13 @@ def save(
     properties
         A file of client properties.
     brokers
-        Where the brokers are, if the properties do not say it.
+        Where the brokers are; this counts if the properties say it, too.
     group
         A consumer group; a role may only use names that begin with its own, like `nurse.files`.
     rows
         A file is closed when it has this many rows.
     every
-        With --follow: seconds between two files.
+        With --follow: seconds between two files; 30 if not given.
     follow
         Go on at the end, until stopped.
     """
@@ -93,6 +94,7 @@ def save(
     from shoal.cli.clients import client, until_asked
     from shoal.runtime.kafka.tools.collect import Collector
 
+    only_with(follow, "--follow", every=every)
     collector = Collector(client(properties, brokers), topic, Path(folder), group=group, rows=rows)
-    written = collector.run(follow=follow, every=every, stop=until_asked())
+    written = collector.run(follow=follow, every=30.0 if every is None else every, stop=until_asked())
     say(f"{written:,} records written to {folder}")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from shoal.cli.options import only_with
 from shoal.cli.terminal import Json, Output, answer, as_json, say
 from shoal.core.errors import PolicyError
 
@@ -65,6 +66,7 @@ def consume(
     from shoal.runtime.kafka.formats.registry import codec_of
     from shoal.runtime.kafka.tools.watch import Watch
 
+    only_with(properties is None, "the policy's login: leave out --properties", user=user)
     loaded = load(policy)
     codec = codec_of(loaded)
     login = client(properties, None) if properties else _as_user(loaded, role, user)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from shoal.cli.options import only_with
 from shoal.cli.terminal import answer
 from shoal.core.errors import UsageError
 
@@ -14,7 +15,7 @@ from shoal.core.errors import UsageError
 def experiment(
     name: str | None = None,
     *,
-    out: Annotated[str, Parameter(alias="-o")] = "out/experiments",
+    out: Annotated[str | None, Parameter(alias="-o")] = None,
     data: str | None = None,
 ) -> None:
     """Make the tables and figures of the papers again, as CSV and pictures; without a name, list what there is.
@@ -26,18 +27,19 @@ def experiment(
     name
         Which experiment.
     out
-        A folder for its files.
+        A folder for its files; `out/experiments` if not given.
     data
         A folder with the real data sets; without it, generated data of the same shape are used.
     """
     from shoal.experiments import EXPERIMENTS, find
 
     if name is None:
+        only_with(False, "the name of an experiment", out=out, data=data)
         answer("\n".join(f"{key:<12} {line}" for key, (_, line) in EXPERIMENTS.items()))
         return
     if name not in EXPERIMENTS:
         raise UsageError(f"there is no experiment {name!r}", hint=f"one of: {', '.join(EXPERIMENTS)}")
-    folder = Path(out) / name
+    folder = Path(out or "out/experiments") / name
     folder.mkdir(parents=True, exist_ok=True)
     find(name)(folder, Path(data) if data else None)
     answer(f"written: {folder}")

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from shoal.cli.options import only_with
 from shoal.cli.terminal import answer, say
 from shoal.core.errors import InputError, UsageError
 
@@ -45,6 +46,10 @@ def keys(
 
     from shoal.core.keys import KeyRing
 
+    only_with(action == "forget", "`keys forget`", epoch=epoch)
+    only_with(action == "forget-person", "`keys forget-person`", vault=vault)
+    if action == "list" and name is not None:
+        raise UsageError("all keys of the ring are listed, and no name has an effect", where="keys list")
     path = Path(ring) if ring else Path(os.environ["SHOAL_KEYS"]) if os.environ.get("SHOAL_KEYS") else None
     if action == "list":
         _list(KeyRing.load(path))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from shoal.cli.options import only_with
 from shoal.cli.terminal import Json, answer, as_json, say
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ def plan(policy: str, *, only: str | None = None, commands: Flag = False, json: 
     from shoal.runtime.kafka.provision.commands import commands as printed
     from shoal.runtime.kafka.provision.provision import Provisioner
 
+    # the commands are those of users and rights, and for a shell
+    only_with(not commands, "the plan itself: leave out --commands", only=only, json=json)
     service = Provisioner(load(policy), only="topics" if commands else only)
     found = service.plan()
     if commands:

@@ -154,6 +154,17 @@ def seen(release: RoleRelease, policy: Policy) -> Seen:
     )
 
 
+class Uncompared(msgspec.Struct, frozen=True):
+    """Why a view is in no pool: it could not be made of the sample, or it was ``made`` and cannot be compared.
+
+    >>> Uncompared("the table has 3 rows, and 5 must be alike", made=False).made
+    False
+    """
+
+    reason: str
+    made: bool
+
+
 def pools(
     frame: pl.DataFrame,
     policy: Policy,
@@ -162,7 +173,7 @@ def pools(
     roles: Sequence[str] | None = None,
     most: int = 2,
     seed: int = 0,
-) -> tuple[list[Pool], dict[str, str]]:
+) -> tuple[list[Pool], dict[str, Uncompared]]:
     """What roles learn together over a sample, and the roles whose view could not be compared, with the reason.
 
     >>> from shoal.policy.load import parse
@@ -175,17 +186,17 @@ def pools(
     (['ward', 'office'], 2, {})
     """
     views: list[Seen] = []
-    failed: dict[str, str] = {}
+    failed: dict[str, Uncompared] = {}
     for role in roles or list(policy.views):
         try:
             made = view(frame, policy, role, keys=keys, seed=seed)
         except ShoalError as error:
-            failed[role] = error.message
+            failed[role] = Uncompared(error.message, made=False)
             continue
         if those_about(policy.view(role).promises, "curves"):
-            failed[role] = "curves are made well, and their envelopes are not compared with other views"
+            failed[role] = Uncompared("envelopes of curves are not compared with other views", made=True)
         elif bool((made.rows < 0).any()):
-            failed[role] = "it is made well, and its invented events are not compared with other views"
+            failed[role] = Uncompared("invented events are not compared with other views", made=True)
         else:
             views.append(seen(made, policy))
     subject = policy.schema.subject
