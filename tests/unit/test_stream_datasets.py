@@ -1,35 +1,41 @@
-"""Generated streams have the published shape (Bacconi 2021, Tables 3.4 and 3.5; Jha et al. 2020, section VI)."""
+"""Generated streams have the published shape and habits (Bacconi 2021, chapters 3 and 4; Jha et al. 2020, VI)."""
 
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from shoal.core.errors import UsageError
+from shoal.datasets.popularity import nested, popularity
 from shoal.datasets.streams import SHAPES, stream, web_visits
 
 
+def counts(frame: pl.DataFrame, depth: int) -> list[int]:
+    """Different nodes of each level; a value whose path is shorter has none above its last."""
+    steps = frame.select(s=pl.col("value").unique().str.split("."))
+    left = [pl.col("s").list.len().cast(pl.Int64) - at for at in range(depth)]
+    return [steps.filter(n > 0).select(pl.col("s").list.head(n).list.join(".").n_unique()).item() for n in left]
+
+
 @pytest.mark.parametrize("name", SHAPES)
-def test_counts_by_level_and_people(name: str) -> None:
-    shape, scale = SHAPES[name], 0.02
+@pytest.mark.parametrize("scale", [0.02, 0.05])
+def test_people_events_and_every_level_are_thinned_alike(name: str, scale: float) -> None:
+    shape = SHAPES[name]
     frame = stream(name, scale, seed=1)
     assert frame.height == round(shape.events * scale)
     assert frame["time"].is_sorted()
-    steps = frame["value"].str.split(".")
-    depth = len(shape.levels)
-    assert (steps.list.len() == depth).all()
-    leaves = round(shape.levels[0] * scale)
-    assert frame["value"].n_unique() == pytest.approx(leaves, rel=0.05)
-    for level in range(1, depth):
-        kept = steps.list.head(depth - level).list.join(".").n_unique()
-        assert kept <= leaves
-    general = steps.list.first().n_unique()
-    assert general == min(shape.levels[-1], leaves)
-    if shape.events >= 2 * shape.people:
-        assert frame["subject"].n_unique() == pytest.approx(shape.people * scale, rel=0.02)
+    assert frame["time"].is_between(0, shape.days * 86400).all()
+    assert frame["subject"].n_unique() == pytest.approx(shape.people * scale, rel=0.05)
+    for level, found in enumerate(counts(frame, len(shape.levels))):
+        wanted = max(1, round(shape.levels[level] * scale))
+        assert found <= wanted  # a rare value may not have come
+        assert found >= (0.4 if level == 0 else 0.5) * wanted
 
 
-def test_same_seed_same_stream_and_night_is_quiet() -> None:
+def test_the_same_seed_gives_the_same_stream_and_night_is_quiet() -> None:
     a, b = stream("ecommerce", 0.01, 3), stream("ecommerce", 0.01, 3)
     assert a.equals(b)
     assert not a.equals(stream("ecommerce", 0.01, 4))
@@ -37,6 +43,69 @@ def test_same_seed_same_stream_and_night_is_quiet() -> None:
     assert np.isin(hour, [11, 12, 13]).sum() > 4 * np.isin(hour, [0, 1, 23]).sum()
     with pytest.raises(UsageError):
         stream("nothing")
+    with pytest.raises(UsageError):
+        stream("domains", 0)
+
+
+def test_people_have_favourites_sessions_and_a_place() -> None:
+    frame = stream("positions", 0.2, hours=(8.0, 20.0))
+    city = frame["value"].str.split(".").list.head(4).list.join(".")
+    by_person = frame.with_columns(city=city).group_by("subject")
+    own = by_person.agg(
+        n=pl.len(), values=pl.col("value").n_unique(), home=pl.col("city").value_counts(sort=True).first()
+    )
+    busy = own.filter(pl.col("n") >= 20)
+    assert (busy["values"] < 0.7 * busy["n"]).mean() > 0.9  # they come back
+    at_home = busy["home"].struct.field("count") / busy["n"]
+    assert at_home.median() > 0.4  # type: ignore[operator]
+    shuffled = (
+        frame.with_columns(city=city.shuffle(1))
+        .group_by("subject")
+        .agg(pl.len(), pl.col("city").value_counts(sort=True).first().struct.field("count"))
+    )
+    anywhere = shuffled.filter(pl.col("len") >= 20).select(pl.col("count") / pl.col("len")).to_series()
+    assert at_home.median() > 2 * anywhere.median()  # type: ignore[operator]
+    gaps = (
+        frame.sort("subject", "time")
+        .group_by("subject", maintain_order=True)
+        .agg(pl.col("time").diff())
+        .explode("time")
+    )
+    pauses = gaps["time"].drop_nulls()
+    assert (pauses < 300).mean() > 0.6  # type: ignore[operator]
+    assert (pauses > 1800).mean() > 0.01  # type: ignore[operator]
+
+
+def test_an_hour_of_domains_is_as_exposed_as_the_measured_one() -> None:
+    """Jha et al. 2020, section VI: the top site .34, seven above .1, and a handful of sites per person."""
+    hour = stream("domains", 0.3, hours=(15.0, 16.0)).select("subject", "value").unique()
+    people = hour["subject"].n_unique()
+    exposed = hour.group_by("value").len()["len"] / people
+    assert exposed.max() == pytest.approx(0.34, abs=0.08)
+    assert 4 <= (exposed > 0.1).sum() <= 12
+    assert 2 <= hour.height / people <= 8
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(1, 400), st.floats(0.05, 0.9), st.floats(0.05, 0.99), st.integers(0, 5))
+def test_popularity_is_spread_over_all_values(count, low, high, seed):
+    reached = [(3.0, max(low, high)), (20.0, min(low, high))]
+    shares = popularity(count, reached, 100.0, 5000.0)
+    assert len(shares) == count
+    assert shares.sum() == pytest.approx(1)
+    assert (np.diff(shares) <= 1e-12).all()
+    assert (shares >= 0).all()
+    parents = popularity(max(1, count // 7), reached, 400.0, 5000.0)
+    own = nested(np.random.default_rng(seed), shares, parents)
+    assert set(own.tolist()) == set(range(len(parents))) if count >= len(parents) else True
+
+
+def test_popularity_is_as_published():
+    reached = [(3.0, 0.642), (5.0, 0.515), (10.0, 0.375), (20.0, 0.27)]
+    shares = popularity(100_000, reached, 400.0, 50_000.0)
+    people = shares * 50_000
+    for z, share in reached:
+        assert shares[people >= z].sum() == pytest.approx(share, abs=0.01)
 
 
 def test_web_visits() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -41,5 +41,17 @@ def experiment(
         raise UsageError(f"there is no experiment {name!r}", hint=f"one of: {', '.join(EXPERIMENTS)}")
     folder = Path(out or "out/experiments") / name
     folder.mkdir(parents=True, exist_ok=True)
-    find(name)(folder, Path(data) if data else None)
+    made = find(name)(folder, Path(data) if data else None)
+    if name in PRINTED:
+        answer(_lines(made))
     answer(f"written: {folder}")
+
+
+PRINTED = ("z-profile", "report")  # what is published beside what is ours: worth reading at once
+
+
+def _lines(table: Any) -> str:
+    """A table as text."""
+    rows = [table.columns, *[[f"{v:,.4g}" if isinstance(v, float) else str(v) for v in row] for row in table.rows()]]
+    wide = [min(60, max(len(row[at]) for row in rows)) for at in range(len(rows[0]))]
+    return "\n".join("  ".join(cell[:60].ljust(w) for cell, w in zip(row, wide, strict=True)).rstrip() for row in rows)

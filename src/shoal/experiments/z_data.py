@@ -15,16 +15,16 @@ from shoal.streams.z_stream import Pushed, ZStream, z_anonymity
 KEY = b"experiment" * 4
 BATCH = 65_536
 NAMES = ("ecommerce", "domains", "positions")
-# hours around noon at the published size: all people and values, at the density of the whole
-NOON = {"ecommerce": (10.0, 13.0), "domains": (11.0, 12.4), "positions": (9.0, 14.0)}
+# hours of the afternoon at the published size: traffic is as at the hour of a usual event (`USUAL` of the generator)
+AFTERNOON = {"ecommerce": (15.0, 18.0), "domains": (15.0, 16.5), "positions": (15.0, 18.0)}
 # whole days, thinned: what is kept of people and values
 THIN = {"ecommerce": 0.05, "domains": 0.03, "positions": 0.1}
 SHRINK = 1.0  # tests make everything smaller with it
 
 
-def noon() -> dict[str, pl.DataFrame]:
+def afternoon() -> dict[str, pl.DataFrame]:
     """Some hours of each use case, at the published density."""
-    return {name: stream(name, SHRINK, hours=NOON[name]) for name in NAMES}
+    return {name: stream(name, SHRINK, hours=AFTERNOON[name]) for name in NAMES}
 
 
 def days() -> dict[str, pl.DataFrame]:

@@ -7,18 +7,15 @@ from pathlib import Path
 import polars as pl
 
 from shoal.core.hierarchy.path import Path as PathHierarchy
-from shoal.experiments.z_data import noon, real
+from shoal.experiments import calibration
+from shoal.experiments.z_data import afternoon, real
 from shoal.report.stream_profile import profile_of, save
 
 
 def run(out: Path, shared: Path | None = None) -> pl.DataFrame:
-    """One folder of CSV and pictures per stream, and the two tables over all of them."""
-    rows = []
-    for name, frame in {**noon(), **real(shared)}.items():
-        found = profile_of(frame, hierarchy=PathHierarchy())
-        save(found, out / name.replace(", ", "_"), name)
-        row = {"stream": name, "tuples": found.events, "users": found.people.count, "per_user": found.people.mean}
-        rows.append(row | {f"values_{at.level}": at.samples.count for at in found.levels})
-    table = pl.DataFrame(rows, infer_schema_length=None)
-    table.write_csv(out / "tables_3_4_and_3_5.csv")
+    """One folder of CSV and pictures per stream, and how the generated ones are calibrated: published and ours."""
+    for name, frame in {**afternoon(), **real(shared)}.items():
+        save(profile_of(frame, hierarchy=PathHierarchy()), out / name.replace(", ", "_"), name)
+    table = calibration.table()
+    table.write_csv(out / "calibration.csv")
     return table
