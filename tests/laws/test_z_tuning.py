@@ -121,12 +121,12 @@ def test_a_decision_tells_the_p_of_what_was_really_released(by: str, one_by_one:
 def independent(events: int, people: int, values: int, categories: int) -> pl.DataFrame:
     """People without habits: who shows what and when is drawn anew for every event."""
     rng = np.random.default_rng(0)
-    what = ranked(rng, events, values, 1.1)
+    what, kind = ranked(rng, events, values, 1.1), ranked(rng, values, categories, 0.7).tolist()
     return pl.DataFrame(
         {
             "time": np.floor(day_and_night(rng, events, (0, 24))),
             "subject": pl.Series(ranked(rng, events, people, 0.5)).cast(pl.String),
-            "value": [f"c{site % categories}.{site}" for site in what.tolist()],
+            "value": [f"c{kind[site]}.{site}" for site in what.tolist()],
         }
     )
 
