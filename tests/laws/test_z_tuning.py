@@ -121,14 +121,12 @@ def test_a_decision_tells_the_p_of_what_was_really_released(by: str, one_by_one:
 def independent(events: int, people: int, values: int, categories: int) -> pl.DataFrame:
     """People without habits: who shows what and when is drawn anew for every event."""
     rng = np.random.default_rng(0)
-    what, kind = ranked(rng, events, values, 1.1), ranked(rng, values, categories, 0.7).tolist()
-    return pl.DataFrame(
-        {
-            "time": np.floor(day_and_night(rng, events, (0, 24))),
-            "subject": pl.Series(ranked(rng, events, people, 0.5)).cast(pl.String),
-            "value": [f"c{kind[site]}.{site}" for site in what.tolist()],
-        }
-    )
+    who, what = ranked(rng, events, people, 0.5), ranked(rng, events, values, 1.1)
+    kinds = np.concatenate([np.arange(categories), ranked(rng, values - categories, categories, 0.7)])
+    kind = rng.permutation(kinds)[what]
+    value = [f"d{k}.{site}" for k, site in zip(kind.tolist(), what.tolist(), strict=True)]
+    when = np.floor(day_and_night(rng, events, (0, 24)))
+    return pl.DataFrame({"time": when, "subject": pl.Series(who).cast(pl.String), "value": value})
 
 
 STREAMS = {
