@@ -18,6 +18,7 @@ from shoal.core.table import hierarchy_for
 from shoal.measures.attack import Attack, join, members
 from shoal.policy.document import Policy
 from shoal.promises.base import Promise
+from shoal.release.arguments import Argument, column_names, stated_names
 from shoal.release.job import job_of, judge_of
 from shoal.release.wishes import Wishes
 from shoal.report.measured import Measured, measured
@@ -152,8 +153,8 @@ def measure(
     (1, 1, 1)
     """
     frame, _ = from_any(data)
-    known = [quasi] if isinstance(quasi, str) else list(quasi)
-    about = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    known = stated_names("quasi", quasi)
+    about = column_names(Argument("sensitive", "sensitive"), sensitive)
     require(frame, [*known, *about, *([subject] if subject else [])], "table")
     return measured(frame, known, about, None if subject is None else frame[subject])
 
@@ -167,7 +168,7 @@ def attack(released: Any, register: Any, on: str | Sequence[str], *, schema: Sch
     0
     """
     shown, known = from_any(released)[0], from_any(register)[0]
-    names = [on] if isinstance(on, str) else list(on)
+    names = stated_names("on", on)
     for frame, where in ((shown, "release"), (known, "register")):
         require(frame, names, where)
     nodes = {}

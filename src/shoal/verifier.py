@@ -65,7 +65,9 @@ def verify(
     require(released, [*quasi, *sensitive], "verify")
     if people is not None and len(people) != released.height:
         raise UsageError(
-            f"expected one entry per released row ({released.height:,}), found {len(people):,}", where="people"
+            f"expected one entry per released row ({released.height:,}), found {len(people):,}",
+            where="people",
+            hint="people of the released rows: original.gather(release.positions)",
         )
     shown = np.ones(released.height, np.bool_) if every_row else ~withheld(released, quasi)
     frame = released.filter(pl.Series(shown)) if not shown.all() else released

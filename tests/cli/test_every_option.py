@@ -117,7 +117,7 @@ SAMPLES: dict[str, list[str]] = {
     "--samples": ["300"], "--exposed": ["exposed.csv"], "--column": ["q"], "--classes": ["classes.csv"],
     "--topic": ["events"], "--properties": ["no.properties"], "--brokers": ["localhost:1"], "--scale": ["0.5"],
     "--visits": ["4"], "--sent": ["at"], "--clock": [], "--type": ["age=str"], "--forever": [],
-    "--tuner": ["incremental"], "--z0": ["9"], "--exact": [], "--noise": ["0.5"],
+    "--tuner": ["incremental"], "--z0": ["9"], "--exact": [], "--noise": ["0.5"], "--trust-times": [],
     "--attacks": [], "--no-attacks": [], "--certificate": ["certificate.json"],
 }  # fmt: skip
 # these change nothing on the data here, and have tests of their own
@@ -127,6 +127,8 @@ SILENT = {
     ("view/curves", "--missing"): "no curve lacks an instant (tests/unit/test_series_forms.py)",
     ("stream/options", "--strict"): "every event can be used (tests/cli/test_visits_policy.py)",
     ("stream/policy", "--strict"): "every event can be used (tests/cli/test_visits_policy.py)",
+    ("stream/options", "--trust-times"): "nobody doubts these times (tests/unit/test_plausibility.py)",
+    ("stream/policy", "--trust-times"): "nobody doubts these times (tests/unit/test_plausibility.py)",
     ("stream/options", "--late"): "no event is late (tests/laws/test_z_oracle.py)",
     ("compare", "--seed"): "mondrian draws nothing where k alone is asked (tests/cli/test_compare_command.py)",
     ("verify/stream", "--unit"): "shorter times only add supporters (tests/cli/test_verify_stream.py)",

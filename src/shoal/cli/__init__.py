@@ -15,7 +15,7 @@ from importlib import import_module
 from cyclopts import App, CycloptsError, Group
 
 from shoal import __version__
-from shoal.core.errors import ShoalError
+from shoal.core.errors import PolicyError, ShoalError, UsageError
 from shoal.core.originals import guarded
 
 HELP = """Hide in numbers: anonymize tables, time series and event streams, and prove every release.
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()  # here, where a full disk or a closed pipe still has an answer
         sys.exit(code)
     except ShoalError as error:
-        _say(str(error))
+        _say(str(error) if error.hint else f"{error}\n\nhint: {_fallback(error, arguments)}")
         sys.exit(error.exit_code)
     except CycloptsError as error:
         _say(f"{error}\n\nhint: shoal {_command(arguments)}--help")
@@ -104,6 +104,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         _say(f"{_place(error)}\n\nhint: SHOAL_DEBUG=1 shows the traceback, which may quote data")
         sys.exit(3)
+
+
+def _fallback(error: ShoalError, arguments: Sequence[str] | None) -> str:
+    """Where to read on, where the error itself does not say."""
+    if isinstance(error, PolicyError):
+        return "`shoal policy schema` prints all that a policy may say"
+    if isinstance(error, UsageError):
+        return f"`shoal {_command(arguments)}--help` says what it takes"
+    return "check the file: its place, its rights, and that it is whole"
 
 
 def _silence() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.cli.options import Columns, Reading, read_table, wishes
-from shoal.cli.terminal import File, Json, Names, answer, as_json, names, progress, say
+from shoal.cli.terminal import File, Json, Names, Whole, answer, as_json, names, progress, say
 from shoal.core.errors import UsageError
 
 
@@ -17,7 +17,7 @@ def compare(
     t: float | None = None,
     report: str | None = None,
     reading: Reading = Reading(),
-    seed: int = 0,
+    seed: Whole = 0,
     json: Json = False,
 ) -> None:
     """Methods and parameters side by side: what each loses against the risk it leaves.

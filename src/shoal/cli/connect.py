@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from shoal.cli.options import only_with
-from shoal.cli.terminal import say
+from shoal.cli.terminal import Whole, say
 
 app = App(name="connect", help="Files into a topic, and a topic into Parquet: each record once, also after a kill.")
 
@@ -60,7 +60,7 @@ def save(
     properties: str | None = None,
     brokers: str | None = None,
     group: str = "shoal-connect",
-    rows: int = 100_000,
+    rows: Whole = 100_000,
     every: float | None = None,
     follow: Annotated[bool, Parameter(negative=())] = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from shoal.cli.options import only_with
-from shoal.cli.terminal import Json, Output, answer, as_json, say
+from shoal.cli.terminal import Json, MaybeWhole, Output, answer, as_json, say
 from shoal.core.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def consume(
     properties: str | None = None,
     output: Output = None,
     sent: str | None = None,
-    limit: int | None = None,
+    limit: MaybeWhole = None,
     every: float = 5.0,
     end: Annotated[bool, Parameter(negative=())] = False,
     json: Json = False,

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from shoal.cli.terminal import answer, progress, say
+from shoal.cli.terminal import Whole, answer, progress, say
 
 
-def demo(*, rows: int = 5000, out: Annotated[str, Parameter(alias="-o")] = "out", seed: int = 0) -> None:
+def demo(*, rows: Whole = 5000, out: Annotated[str, Parameter(alias="-o")] = "out", seed: Whole = 0) -> None:
     """A tour that needs nothing but this package: a hospital is invented, released, verified and reported on.
 
     Parameters

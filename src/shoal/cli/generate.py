@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cyclopts import Parameter
 
 from shoal.cli.options import Flag, only_with
-from shoal.cli.terminal import Output, say
+from shoal.cli.terminal import MaybeWhole, Output, Whole, say
 from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -65,9 +65,9 @@ def generate(
     *,
     output: Output = None,
     kafka: OnKafka = OnKafka(),
-    rows: int | None = None,
+    rows: MaybeWhole = None,
     pace: Pace = Pace(),
-    seed: int = 0,
+    seed: Whole = 0,
     scale: float | None = None,
     visits: float | None = None,
 ) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from shoal.cli.options import Reading
-from shoal.cli.terminal import File, Output, answer, say
+from shoal.cli.terminal import File, Output, Whole, answer, say
+from shoal.core.errors import UsageError
 
 
 def init(
     data: File,
     *,
     output: Output = None,
-    k: int = 5,
+    k: Whole = 5,
     reading: Reading = Reading(),
 ) -> None:
     """Draft a policy from data: roles and hierarchies guessed, with the reason beside each; read it before you use it.
@@ -35,6 +36,8 @@ def init(
     from shoal.policy.draft import suggest
 
     keep_apart([output], [data])
+    if k < 1:
+        raise UsageError(f"k must be at least 1, found {k}", where="--k", hint="for example 5")
     told: list[tuple[str, str]] = []
     frame = files.read(
         data, separator=reading.split, types=reading.types, tell=lambda column, words: told.append((column, words))

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from shoal.cli.options import only_with
-from shoal.cli.terminal import answer, say
+from shoal.cli.terminal import MaybeWhole, answer, say
 from shoal.core.errors import InputError, UsageError
 
 Action = Literal["new", "rotate", "list", "forget", "forget-person"]
@@ -19,7 +19,7 @@ def keys(
     name: str | None = None,
     *,
     ring: str | None = None,
-    epoch: int | None = None,
+    epoch: MaybeWhole = None,
     vault: Annotated[str | None, Parameter(name="--vault")] = None,
 ) -> None:
     """Make, rotate, list and forget keys; forget a person in a vault.

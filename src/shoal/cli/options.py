@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from shoal.cli.terminal import (
     Json,
+    MaybeWhole,
     Names,
     Output,
     Separator,
@@ -97,10 +98,10 @@ class Promised:
         Of curves: at least p of the k under one envelope share their pattern.
     """
 
-    k: int | None = None
+    k: MaybeWhole = None
     l: float | None = None
     t: float | None = None
-    p: int | None = None
+    p: MaybeWhole = None
 
 
 @Parameter(name="*")
@@ -179,7 +180,7 @@ class How:
     method: str | None = None
     effort: str | None = None
     set_: Annotated[Names, Parameter(name="--set")] = None
-    seed: int | None = None
+    seed: MaybeWhole = None
     keep_order: Flag = False
     waive: Names = None
 
@@ -301,7 +302,9 @@ def only_with(condition: bool, needs: str, **given: Any) -> None:
     """Refuse options that have no effect without another one; those not given are ``None`` or ``False``."""
     for name, value in given.items():
         if not condition and value is not None and value is not False:
-            raise UsageError(f"has no effect without {needs}", where=spell(name))
+            raise UsageError(
+                f"has no effect without {needs}", where=spell(name), hint="leave it out, or give that, too"
+            )
 
 
 def spell(name: str) -> str:
@@ -320,7 +323,7 @@ def hierarchies(values: list[str] | None, quasi: list[str]) -> dict[str, str | M
     out: dict[str, str | Mapping[str, Any]] = {}
     for name, value in pairs(values, "--hierarchy").items():
         if name not in quasi:
-            raise UsageError(f"column {name!r} is not in --quasi", where="--hierarchy")
+            raise UsageError(f"column {name!r} is not in --quasi", where="--hierarchy", hint="add it there")
         out[name] = hierarchy_word(value)
     return out
 
@@ -352,4 +355,4 @@ def number(text: str, option: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UsageError("expected a number", where=option) from None
+        raise UsageError("expected a number", where=option, hint="for example range:0:120, age=2") from None

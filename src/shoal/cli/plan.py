@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from cyclopts import Parameter
 
 from shoal.cli.options import only_with
-from shoal.cli.terminal import Json, answer, as_json
+from shoal.cli.terminal import Json, MaybeWhole, Whole, answer, as_json
 from shoal.core.columns import require_columns
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class People:
         `--users`, `--rate` and `--exponent`; only `exact` knows several kinds.
     """
 
-    users: int | None = None
-    attributes: int | None = None
+    users: MaybeWhole = None
+    attributes: MaybeWhole = None
     rate: float | None = None
     exponent: float | None = None
     exposed: str | None = None
@@ -51,14 +51,14 @@ class People:
 
 def plan(
     *,
-    z: int = 20,
-    k: int = 2,
+    z: Whole = 20,
+    k: Whole = 2,
     people: People = People(),
     windows: float = 24,
     goal: float | None = None,
     method: Literal["exact", "paper2020"] = "exact",
-    samples: int | None = None,
-    seed: int = 0,
+    samples: MaybeWhole = None,
+    seed: Whole = 0,
     json: Json = False,
 ) -> None:
     """What z buys: the probability that a person shares everything released of them with at least k - 1 others.
@@ -85,33 +85,13 @@ def plan(
     json
         Figures as JSON.
     """
+    from shoal.measures.z_plan import planned
+
     only_with(method == "exact", "--method exact", samples=samples, classes=people.classes)
-    model = _model(people, windows, seed)
-    drawn = 20_000 if samples is None else samples
-    found = model.p_k(z, k, method, drawn)
-    top = model.p_y(z)[0]
-    out: dict[str, object] = {
-        "z": z,
-        "k": k,
-        "method": method,
-        "p": found.value,
-        "standard_error": found.error,
-        "released_of_most_common": float(top[0] / max(model.p_x()[0][0], 1e-300)),
-        "values_above_1_percent": int((top > 0.01).sum()),
-    }
-    if goal is not None:
-        out["goal"] = goal
-        out["smallest_z"] = model.smallest_z(goal, k, method, drawn)
-        out["longest_windows"] = model.longest(goal, z, k, method, drawn)
-    if json:
-        answer(as_json(out))
-        return
-    word = f"z = {z}: {found.value:.4f} ± {found.error:.4f} of the people are {k}-anonymous"
-    answer(f"{word} after {windows:g} windows ({method})")
-    if goal is not None:
-        smallest = out["smallest_z"]
-        answer(f"smallest z for {goal:g}: {smallest if smallest is not None else 'none reaches it'}")
-        answer(f"z = {z} keeps {goal:g} for {out['longest_windows']} windows")
+    found = planned(
+        _model(people, windows, seed), z, k, goal=goal, method=method, samples=20_000 if samples is None else samples
+    )
+    answer(as_json(found) if json else str(found))
 
 
 def _model(people: People, windows: float, seed: int) -> Model:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from cyclopts import Parameter
 
 from shoal.cli.options import ByPolicy, Flag, hierarchy_word, only_with, wishes
-from shoal.cli.terminal import File, Json, Output, as_json, say
+from shoal.cli.terminal import File, Json, MaybeWhole, Output, as_json, say
 from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class OfEvents:
         invented events beside it. Fewer than z real people may then stand behind a value.
     """
 
-    z: int | None = None
+    z: MaybeWhole = None
     window: str | None = None
     time: str | None = None
     subject: str | None = None
@@ -70,11 +70,11 @@ class OfEvents:
     hierarchy: str | None = None
     unit: Unit | None = None
     late: str | None = None
-    goal_k: int | None = None
+    goal_k: MaybeWhole = None
     goal_p: float | None = None
     every: str | None = None
     tuner: Literal["search", "incremental", "model"] | None = None
-    z0: int | None = None
+    z0: MaybeWhole = None
     exact: Flag = False
     noise: float | None = None
 
@@ -103,6 +103,8 @@ class Running:
         The same seed and key give the same release; 0 if not given.
     strict
         Stop at the first event that cannot be used.
+    trust_times
+        Release though another unit would make the times dates of our days: they count from another moment than 1970.
     """
 
     keys: str | None = None
@@ -110,8 +112,9 @@ class Running:
     synthetic: str | None = None
     figures: str | None = None
     figures_every: str | None = None
-    seed: int | None = None
+    seed: MaybeWhole = None
     strict: Flag = False
+    trust_times: Flag = False
 
 
 def stream(
@@ -156,7 +159,7 @@ def stream(
             hint="shoal keys new default --ring keys.json",
         )
     if run.figures_every is not None and run.figures is None:
-        raise UsageError("has no effect without --figures", where="--figures-every")
+        raise UsageError("has no effect without --figures", where="--figures-every", hint="give --figures, too")
     return _run(job, events, output or "-", run, json)
 
 
@@ -188,6 +191,7 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
     from shoal.core.known import doubts
     from shoal.core.originals import keep_apart
     from shoal.release import position as positions
+    from shoal.release.doubts import examined
     from shoal.release.stream import QUIET, LocalRunner, figures
     from shoal.release.ticks import TickLog
 
@@ -222,18 +226,21 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
 
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, asked)
-    live, begun = _Live(runner, positions.unread(source, at.read)), runner.first
+    trusted = examined(source, job, say, trust=how.trust_times, where="columns.time.unit" if job.view else "--unit")
+    live, begun = _Live(runner, positions.unread(trusted, at.read)), runner.first
+    whole = False
     try:
         ended = runner.run(live, lambda: bool(stop)) if file is None else _drain(runner, live, stop)
+        _refuse_absent(job, source.unseen, runner.first - begun)
+        whole = True
     finally:
-        sink.close()
+        sink.close(whole=whole)
         if marks:
             marks.close()
     if file is not None:
         positions.write(file, at.moved(runner.first - begun), runner.snapshot())
         runner.forget_ticks()
     live.line(end=True)
-    _refuse_absent(job, source.unseen, runner.first - begun)
     for doubt in doubts(runner.method.known):
         say(f"warning: {doubt}")
     if watching is not None and how.figures:

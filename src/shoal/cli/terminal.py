@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import msgspec
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from shoal.core.errors import UsageError
+
+
+def whole(kind: Any, tokens: Sequence[Token]) -> int:
+    """A whole number as it was typed: the parser would round 5.5 to 6, and promise that."""
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise UsageError(
+            "expected a whole number", where=tokens[0].keyword or "options", hint="for example 5, without a point"
+        ) from None
+
 
 # a file, or - for standard input and output
 File = Annotated[str, Parameter(allow_leading_hyphen=True)]
@@ -18,6 +29,8 @@ Output = Annotated[str | None, Parameter(alias="-o", allow_leading_hyphen=True)]
 Json = Annotated[bool, Parameter(name="--json", negative=())]
 Separator = Annotated[str | None, Parameter(name="--separator")]
 Types = Annotated[list[str] | None, Parameter(name="--type", negative=(), consume_multiple=True)]
+Whole = Annotated[int, Parameter(converter=whole)]
+MaybeWhole = Annotated[int | None, Parameter(converter=whole)]
 Names = Annotated[list[str] | None, Parameter(negative=(), consume_multiple=True)]
 
 
@@ -43,6 +56,8 @@ def names(values: list[str] | None) -> list[str]:
 
 def split_by(separator: str | None) -> str | None:
     """The separator of a CSV file as it was typed: TAB is one."""
+    if separator is not None and separator != "TAB" and len(separator.encode()) != 1:
+        raise UsageError("expected one character", where="--separator", hint="for example ; or TAB")
     return "\t" if separator == "TAB" else separator
 
 
@@ -52,7 +67,7 @@ def pairs(values: list[str] | None, option: str) -> dict[str, str]:
     for value in names(values):
         name, sign, rest = value.partition("=")
         if not sign or not name or not rest:
-            raise UsageError(f"expected name=value, found {value!r}", where=option)
+            raise UsageError(f"expected name=value, found {value!r}", where=option, hint="for example age=2")
         out[name] = rest
     return out
 

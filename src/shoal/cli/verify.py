@@ -9,7 +9,7 @@ from typing import Any, Literal
 from cyclopts import Parameter
 
 from shoal.cli.options import ByPolicy, Columns, Promised, Reading, read_table, wishes
-from shoal.cli.terminal import File, Json, answer, as_json, names, say
+from shoal.cli.terminal import File, Json, MaybeWhole, answer, as_json, names, say
 from shoal.core.errors import UsageError
 
 Unit = Literal["s", "ms", "us", "ns"]
@@ -34,7 +34,7 @@ class OfStream:
         The original events beside a released stream: z-anonymity cannot be judged without them.
     """
 
-    z: int | None = None
+    z: MaybeWhole = None
     window: str | None = None
     time: str | None = None
     unit: Unit | None = None

@@ -324,27 +324,39 @@ class Sink:
         if self._kind == "parquet":
             raise UsageError("a stream is written as NDJSON or CSV", where=path)
         refuse(path)
-        try:
-            self._out = sys.stdout.buffer if path == "-" else _created(Path(path), "ab" if append else "wb")
-        except OSError as error:
-            raise OutputError(f"cannot be written ({error.strerror})", where=path) from None
-        self._new = path in ("-", os.devnull) or Path(path).stat().st_size == 0 or not append
+        self._path, self._append = path, append
+        if path not in ("-", os.devnull) and not os.access(Path(path).parent, os.W_OK):
+            raise OutputError("cannot be written (no such folder)", where=path, hint="does the folder exist?")
+        self._out: IO[bytes] | None = sys.stdout.buffer if path == "-" else None
+        self._new = True
+
+    def _opened(self) -> IO[bytes]:
+        """The file, made when there is something to write: a stream that is refused leaves nothing behind."""
+        if self._out is None:
+            file = Path(self._path)
+            self._new = not (self._append and file.is_file() and file.stat().st_size)
+            try:
+                self._out = _created(file, "ab" if self._append else "wb")
+            except OSError as error:
+                raise OutputError(f"cannot be written ({error.strerror})", where=self._path) from None
+        return self._out
 
     def write(self, frame: pl.DataFrame) -> None:
         """One batch."""
+        out = self._opened()
         try:
             if self._kind == "csv":
-                self._out.write(frame.write_csv(include_header=self._new).encode())
+                out.write(frame.write_csv(include_header=self._new).encode())
             else:
-                self._out.write(frame.write_ndjson().encode())
-            self._out.flush()
+                out.write(frame.write_ndjson().encode())
+            out.flush()
         except BrokenPipeError:
             raise
         except OSError as error:
             raise OutputError(f"cannot be written ({error.strerror})", where="output") from None
         self._new = False
 
-    def close(self) -> None:
-        """End it."""
-        if self._out is not sys.stdout.buffer:
-            self._out.close()
+    def close(self, *, whole: bool = True) -> None:
+        """End it; a stream that came to its ``whole`` end leaves a file, even if nothing was released."""
+        if self._path != "-" and (whole or self._out is not None):
+            self._opened().close()

@@ -10,6 +10,7 @@ import msgspec
 from shoal.core.derive import Derive
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.time import duration
 
 Role = Literal["subject", "identifier", "quasi", "sensitive", "time", "plain"]
 Type = Literal["int", "float", "str", "bool", "date", "datetime"]
@@ -42,9 +43,12 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if not 0 < self.weight < float("inf"):
-            raise UsageError("`weight` must be positive and finite", where="column")
+            raise UsageError("`weight` must be positive and finite", where="column", hint="for example 2")
         if self.format is not None and self.type is None:
             raise UsageError("`format` needs a `type`", where="column", hint="for example type: date")
+        for name, length in (("late", self.late), ("ahead", self.ahead)):
+            if length is not None:
+                duration(length, where=f"column.{name}")
         if self.derive is not None:
             if self.format is not None or self.type not in (None, self.derive.makes):
                 raise UsageError(
@@ -76,7 +80,9 @@ class Schema(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if len(self.of("subject")) > 1:
-            raise UsageError("more than one column has the role `subject`", where="schema")
+            raise UsageError(
+                "more than one column has the role `subject`", where="schema", hint="make the others identifiers"
+            )
 
     def of(self, *roles: Role) -> list[str]:
         """The names of the columns with one of these roles."""
@@ -149,5 +155,9 @@ class Schema(msgspec.Struct, frozen=True):
                 columns[name] = Column(role)
         unknown = set(weights) - set(quasi)
         if unknown:
-            raise UsageError(f"weights for columns that are not quasi: {', '.join(sorted(unknown))}", where="schema")
+            raise UsageError(
+                f"weights for columns that are not quasi: {', '.join(sorted(unknown))}",
+                where="schema",
+                hint="weigh the columns an outsider may know",
+            )
         return cls(columns)

@@ -79,7 +79,9 @@ class Model:
             shares, sizes = np.asarray(exposed, float)[None, :], np.array([self.users], np.int64)
         if sizes.min() < 1 or self.windows <= 0 or shares.size == 0 or not ((shares >= 0) & (shares <= 1)).all():
             raise UsageError(
-                "expected users, windows and attributes above 0 and probabilities from 0 to 1", where="model"
+                "expected users, windows and attributes above 0 and probabilities from 0 to 1",
+                where="model",
+                hint="for example users=50000, attributes=5000, rate=0.05",
             )
         object.__setattr__(self, "_shares", np.ascontiguousarray(shares))
         object.__setattr__(self, "_sizes", sizes)

@@ -39,6 +39,8 @@ def suggest(frame: pl.DataFrame, dataset: str, *, k: int = 5) -> Draft:
     >>> suggest(frame, "people", k=2).questions
     ['note']
     """
+    if not frame.height:
+        raise InputError("the table has no rows", where=dataset, hint="a draft is made from a sample of the data")
     strange = sum(bool(VALUE.search(name)) for name in frame.columns)
     if strange > 1 or strange == frame.width == 1:
         raise InputError(

@@ -183,7 +183,7 @@ class _Reader:
             raise PolicyError(
                 f"expected a mapping, found {type(data).__name__}",
                 where=self.places.at(place),
-                hint=f"with some of: {', '.join(allowed)}" if allowed else None,
+                hint=f"with some of: {', '.join(allowed)}" if allowed else "write `name: value` lines",
             )
         for key in data:
             if allowed and key not in allowed:

@@ -47,8 +47,14 @@ class ZAnonymity(Promise, frozen=True, tag="z-anonymity"):
     zone: Duration = 0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.z, int) or isinstance(self.z, bool):
+            raise UsageError(
+                f"z: expected a whole number, found {type(self.z).__name__}",
+                where="z-anonymity",
+                hint="for example z=20",
+            )
         if self.z < 1:
-            raise UsageError(f"z must be at least 1, found {self.z}", where="z-anonymity")
+            raise UsageError(f"z must be at least 1, found {self.z}", where="z-anonymity", hint="for example z=20")
         if self.micros <= 0 or any(duration(w.window) <= 0 for w in self.windows):
             raise UsageError("a window must be longer than nothing", where="z-anonymity")
 

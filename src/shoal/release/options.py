@@ -152,10 +152,10 @@ def _stream_of_options(wishes: Wishes) -> StreamJob:
         raise UsageError("nothing is promised", where="stream", hint="give a policy, or z and a window")
     time, subject, value = (wishes.take(name, name) for name in ("time", "subject", "value"))
     given = wishes.take("hierarchy")
-    about = {"role": "time", "unit": wishes.take("unit", "s"), "late": wishes.take("late", "0s")}
+    unit, late = wishes.one_of("unit", "s", "ms", "us", "ns"), wishes.take("late", "0s")
     schema = Schema(
         {
-            time: msgspec.convert(about, Column),
+            time: Column("time", unit=unit, late=late),  # type: ignore[arg-type]
             subject: Column("subject"),
             value: Column("quasi", hierarchy=None if given is None else as_hierarchy(given, "hierarchy")),
         }

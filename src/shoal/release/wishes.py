@@ -5,26 +5,33 @@ This is how no stated option is ever ignored: a new option that no job takes is 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from numbers import Integral, Real
 from typing import Any, NoReturn
 
 from shoal.core.errors import UsageError
+from shoal.release import arguments
+from shoal.release.arguments import Argument, Check
 
-# every wish a job can have, and how its value is checked (see the functions below)
-KNOWN: dict[str, str] = {
-    **dict.fromkeys(("k", "p", "z"), "whole"),
-    **dict.fromkeys(("l", "t", "noise"), "number"),
-    **dict.fromkeys(("sensitive", "plain"), "names"),
-    **dict.fromkeys(("subject", "view", "title", "effort", "append", "publish"), "as it is"),
-    **dict.fromkeys(("quasi", "schema", "weights", "promises", "method", "set", "policy", "keys"), "as it is"),
-    **dict.fromkeys(("cells", "report", "id", "time", "value", "every", "missing", "perturb", "instants"), "as it is"),
-    **dict.fromkeys(("aggregate", "pattern", "hierarchy", "unit", "late", "window", "tune", "json"), "as it is"),
-    **dict.fromkeys(("series", "keep_order", "exact"), "flag"),
-    **dict.fromkeys(("waive",), "names"),
-    "seed": "seed",
+# every wish a job can have, and how its value is checked
+KNOWN: dict[str, Check] = {
+    **dict.fromkeys(("k", "p", "z"), arguments.whole),
+    **dict.fromkeys(("l", "t", "noise"), arguments.number),
+    **dict.fromkeys(("sensitive", "plain", "waive"), arguments.names),
+    **dict.fromkeys(("subject", "view", "id", "time", "value"), arguments.name),
+    **dict.fromkeys(("series", "keep_order", "exact"), arguments.flag),
+    **dict.fromkeys(("title", "append", "publish", "set", "cells", "report", "json"), arguments.anything),
+    **dict.fromkeys(("every", "missing", "perturb", "instants", "aggregate", "pattern"), arguments.anything),
+    **dict.fromkeys(("hierarchy", "unit", "late", "window", "tune"), arguments.anything),
+    "quasi": arguments.quasi,
+    "schema": arguments.schema,
+    "weights": arguments.weights,
+    "promises": arguments.promises,
+    "method": arguments.method,
+    "effort": arguments.effort,
+    "policy": arguments.policy,
+    "keys": arguments.keys,
+    "seed": arguments.seed,
 }
 
 
@@ -50,7 +57,9 @@ class Wishes:
                 close = get_close_matches(name, KNOWN, 1)
                 hint = f"did you mean {close[0]}?" if close else f"one of: {', '.join(KNOWN)}"
                 raise UsageError(f"there is no option {name}", where="options", hint=hint)
-        self._left = {name: self._checked(name, value) for name, value in stated.items() if _is_stated(value)}
+        self._left = {
+            name: KNOWN[name](Argument(name, spell(name)), value) for name, value in stated.items() if _is_stated(value)
+        }
 
     def has(self, name: str) -> bool:
         """Whether a wish is stated and was not taken yet."""
@@ -64,7 +73,7 @@ class Wishes:
         """A wish that is one of a few words; the first is the default."""
         found = self.take(name, choices[0])
         if found not in choices:
-            self.refuse(name, f"expected {' or '.join(choices)}")
+            self.refuse(name, f"expected {' or '.join(choices)}", f"for example {choices[0]}")
         return str(found)
 
     def spelled(self, name: str) -> str:
@@ -80,47 +89,8 @@ class Wishes:
         for name in self._left:
             self.refuse(name, f"has no effect on {what}", hint)
 
-    def _checked(self, name: str, value: Any) -> Any:
-        kind = KNOWN[name]
-        if kind == "whole":
-            return self._whole(name, value)
-        if kind == "seed":
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
-                self.refuse(name, f"expected a whole number from 0 on, found {_kind(value)}")
-            return int(value)
-        if kind == "number":
-            if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
-                self.refuse(name, f"expected a number, found {_kind(value)}", f"for example {name}=2")
-            return value if isinstance(value, Integral) else float(value)
-        if kind == "names":
-            return self._names(name, value)
-        if kind == "flag" and not isinstance(value, bool):
-            self.refuse(name, f"expected true or false, found {_kind(value)}")
-        return value
-
-    def _whole(self, name: str, value: Any) -> int:
-        if not isinstance(value, Integral) or isinstance(value, bool):
-            self.refuse(name, f"expected a whole number, found {_kind(value)}", f"for example {name}=5")
-        if value < 1:
-            self.refuse(name, f"{name} must be at least 1, found {int(value)}")
-        return int(value)
-
-    def _names(self, name: str, value: Any) -> Any:
-        """Names of columns: one name may stand alone. A mapping is for curves given as arrays."""
-        if isinstance(value, str):
-            return [value]
-        if isinstance(value, Mapping):
-            return value
-        if not isinstance(value, Sequence) or not all(isinstance(v, str) for v in value):
-            self.refuse(name, f"expected names of columns, found {_kind(value)}", f'for example {name}=["diag"]')
-        return list(value)
-
 
 def _is_stated(value: Any) -> bool:
     if value is None or value is False:
         return False
     return not (isinstance(value, str | list | tuple | dict) and len(value) == 0)
-
-
-def _kind(value: Any) -> str:
-    return f"{type(value).__name__} {value!r}" if isinstance(value, bool | int | float) else type(value).__name__

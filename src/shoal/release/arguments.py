@@ -1,0 +1,174 @@
+"""Every argument of Python and every option of the command line is checked here, in the same words.
+
+A kind of argument is a function that takes the argument and its value and gives the value as it is used, or refuses it:
+what was expected, what was found (a type or a number, never a cell of a table), and an example.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, NamedTuple, NoReturn
+
+from shoal.core.errors import UsageError
+from shoal.core.keys import KeyRing
+from shoal.core.schema import Schema
+from shoal.core.spec import Spec
+from shoal.policy.document import Policy
+from shoal.promises.base import Promise
+
+EFFORTS = ("low", "normal", "high")
+
+
+class Argument(NamedTuple):
+    """An argument by its name, and as its caller writes it: ``k``, ``--k``."""
+
+    name: str
+    spelled: str
+
+    def refuse(self, expected: str, value: Any, hint: str | None = None) -> NoReturn:
+        """The error of a value of another kind."""
+        raise UsageError(f"expected {expected}, found {kind_of(value)}", where=self.spelled, hint=hint)
+
+
+def whole(argument: Argument, value: Any) -> int:
+    """A whole number from 1 on."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        argument.refuse("a whole number", value, f"for example {argument.name}=5")
+    if value < 1:
+        raise UsageError(
+            f"{argument.name} must be at least 1, found {int(value)}",
+            where=argument.spelled,
+            hint=f"for example {argument.name}=5",
+        )
+    return int(value)
+
+
+def seed(argument: Argument, value: Any) -> int:
+    """A whole number from 0 on."""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
+        argument.refuse("a whole number from 0 on", value, "for example seed=1; leave it out to draw one in secret")
+    return int(value)
+
+
+def number(argument: Argument, value: Any) -> float:
+    """A finite number; a whole one stays whole."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
+        argument.refuse("a number", value, f"for example {argument.name}=2")
+    return int(value) if isinstance(value, Integral) else float(value)
+
+
+def flag(argument: Argument, value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        argument.refuse("true or false", value, f"for example {argument.name}=True")
+    return value
+
+
+def name(argument: Argument, value: Any) -> str:
+    """The name of one column."""
+    if not isinstance(value, str):
+        argument.refuse("the name of a column", value, f'for example {argument.name}="age"')
+    return value
+
+
+def names(argument: Argument, value: Any) -> Any:
+    """Names of columns: one name may stand alone. A mapping is for curves given as arrays."""
+    if isinstance(value, Mapping):
+        return value
+    return column_names(argument, value)
+
+
+def column_names(argument: Argument, value: Any) -> list[str]:
+    """Names of columns: one name may stand alone."""
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, Sequence) or not all(isinstance(v, str) for v in value):
+        argument.refuse("names of columns", value, f'for example {argument.name}=["age"]')
+    return list(value)
+
+
+def quasi(argument: Argument, value: Any) -> Any:
+    """Names of columns, or a mapping of names to hierarchies."""
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return value
+    return column_names(argument, value)
+
+
+def weights(argument: Argument, value: Any) -> Mapping[str, float]:
+    """What the detail of columns is worth."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        argument.refuse("a weight per column", value, 'for example weights={"age": 2}')
+    return {key: number(Argument(f"{argument.name}[{key!r}]", argument.spelled), v) for key, v in value.items()}
+
+
+def promises(argument: Argument, value: Any) -> list[Promise]:
+    """Promises as values."""
+    many = [value] if isinstance(value, Promise) else value
+    if isinstance(many, str) or not isinstance(many, Sequence) or not all(isinstance(p, Promise) for p in many):
+        argument.refuse("promises", value, "for example promises=[shoal.KAnonymity(5)]")
+    return list(many)
+
+
+def schema(argument: Argument, value: Any) -> Schema:
+    """A schema."""
+    if not isinstance(value, Schema):
+        argument.refuse("a shoal.Schema", value, 'for example shoal.Schema({"age": shoal.Column("quasi")})')
+    return value
+
+
+def policy(argument: Argument, value: Any) -> Any:
+    """A policy, or the path of its file."""
+    if not isinstance(value, str | os.PathLike | Policy):
+        argument.refuse("the path of a policy", value, 'for example policy="policy.yaml"')
+    return value
+
+
+def keys(argument: Argument, value: Any) -> KeyRing:
+    """A key ring."""
+    if not isinstance(value, KeyRing):
+        argument.refuse("a key ring", value, "for example KeyRing.load(Path('keys.json')); never a key itself")
+    return value
+
+
+def method(argument: Argument, value: Any) -> Any:
+    """A method by name, as a mapping with its parameters, or as a value."""
+    if not isinstance(value, str | Mapping | Spec):
+        argument.refuse("a method", value, 'for example method="mondrian"')
+    return value
+
+
+def effort(argument: Argument, value: Any) -> str | int:
+    """How long a method may search: a word, or a number of steps."""
+    if isinstance(value, str) and value in EFFORTS:
+        return value
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
+        argument.refuse(f"{', '.join(EFFORTS)}, or a number of steps", value, f"for example {argument.name}=high")
+    return int(value)
+
+
+def anything(argument: Argument, value: Any) -> Any:
+    """What its own reader checks."""
+    return value
+
+
+Check = Callable[[Argument, Any], Any]
+
+
+def kind_of(value: Any) -> str:
+    """What a value is, without saying it unless it is a number."""
+    return f"{type(value).__name__} {value!r}" if isinstance(value, bool | int | float) else type(value).__name__
+
+
+def stated_names(name: str, value: Any) -> list[str]:
+    """Names of columns that a call must give.
+
+    >>> stated_names("on", "age")
+    ['age']
+    """
+    found = column_names(Argument(name, name), value)
+    if not found:
+        raise UsageError("expected at least one column", where=name, hint=f'for example {name}=["age"]')
+    return found

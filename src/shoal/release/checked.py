@@ -1,0 +1,75 @@
+"""Is a policy whole, and safe? With data: a dry run of every view, and what roles learn together."""
+
+from __future__ import annotations
+
+import msgspec
+import polars as pl
+
+from shoal.core.errors import UsageError
+from shoal.core.keys import KeyRing
+from shoal.core.known import doubts, refuse_few
+from shoal.policy.document import Policy
+from shoal.release.collusion import Pool
+from shoal.release.roles import known, notes, pools
+from shoal.views.explain import explain
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """What a check found: how many views, which keys are not at hand, what roles learn together, which views failed."""
+
+    views: int
+    keys_missing: list[str]
+    rows: int | None = None  # of the sample
+    pools: list[Pool] = []
+    failed: dict[str, str] = {}  # views that could not be made, and why
+    uncompared: dict[str, str] = {}  # views that were made, and why they are not compared with others
+    notes: list[str] = []
+
+    @property
+    def worst(self) -> Pool | None:
+        """The roles that can put most records together."""
+        return max((p for p in self.pools if p.new), key=lambda p: p.share, default=None)
+
+    def __str__(self) -> str:
+        made = "" if self.rows is None else f", {self.views - len(self.failed)} made from {self.rows:,} rows"
+        warned = [f"the key {name!r} is not at hand" for name in self.keys_missing]
+        warned += [f"the view {role!r} could not be made: {reason}" for role, reason in self.failed.items()]
+        lines = [f"{self.views} views, all well formed{made}", *map(str, self.pools)]
+        return "\n".join([*lines, *(f"warning: {words}" for words in [*self.notes, *warned])])
+
+    def __repr__(self) -> str:
+        return f"<Checked: {self.views} views, {len(self.failed)} failed, {len(self.pools)} sets of roles compared>"
+
+    def _repr_html_(self) -> str:
+        from shoal.report.notebook import words
+
+        return words(str(self))
+
+
+def checked(
+    policy: Policy, frame: pl.DataFrame | None = None, *, keys: KeyRing | None = None, together: int = 2
+) -> Checked:
+    """Check a policy, and with a sample how its views behave on it."""
+    if together < 1:
+        raise UsageError(f"together must be at least 1, found {together}", where="together", hint="for example 2")
+    explain(policy)
+    for column in policy.schema.columns.values():
+        if column.hierarchy is not None and column.hierarchy.files:
+            column.hierarchy.declared()  # reads them: a missing tree is told here, not in the night
+    ring = KeyRing.load() if keys is None else keys
+    named = {m.key for v in policy.views.values() for ms in v.masks.values() for m in ms if m.keyed}  # type: ignore[attr-defined]
+    lacking = sorted(name for name in named if name not in ring.keys)
+    if frame is None:
+        return Checked(len(policy.views), lacking)
+    counts = known(frame, policy, keys=ring)
+    refuse_few(counts)
+    found, left_out = pools(frame, policy, keys=ring, most=together)
+    return Checked(
+        len(policy.views),
+        lacking,
+        frame.height,
+        found,
+        {role: why.reason for role, why in left_out.items() if not why.made},
+        {role: why.reason for role, why in left_out.items() if why.made},
+        [*doubts(counts), *notes(frame, policy, keys=ring)],
+    )
