@@ -24,7 +24,7 @@ FAMILIES = {
     "state": ("test_sealed_state.py", "test_continuous_laws.py"),
     "tables": ("test_table_methods.py", "test_local_laws.py", "test_anonymize.py", "test_promises.py"),
     "z": ("test_z_oracle.py", "test_z_tuning.py"),
-    "groups": ("test_stream_groups.py",),
+    "groups": ("test_stream_groups.py", "test_stream_times.py", "test_stream_utility.py"),
     "windows": ("test_window_laws.py",),
     "views": ("test_view_laws.py", "test_mask_laws.py"),
     "policies": ("test_widening_laws.py",),

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 
-import msgspec
 import pytest
 from stage import SECRET
 
 from shoal.cli import main
 from shoal.runtime.kafka.serve import shards
+from tests.laws.visits import COLUMNS, records
 
 pytestmark = pytest.mark.system
 
 POLICY = """
 dataset: visits
 source: {use: kafka, topic: {topic}, properties: admin.properties}
-columns:
-  time: {role: time, type: int}
-  client: {role: subject, type: str}
-  age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 100}}
-  site: {role: quasi, type: str, hierarchy: {use: path, depth: 2}}
-  diag: {role: sensitive, type: str}
+COLUMNS
 views:
   ward: {show: [time, client, age, diag], masks: {client: pseudonym, age: {use: bucket, width: 10}}}
   market:
@@ -46,14 +41,8 @@ def shoal(*words: str) -> None:
 def test_a_topic_has_what_a_file_has(stage, monkeypatch, tmp_path):
     monkeypatch.setattr(shards, "QUIET", 1e9)  # the clock moves by records alone
     monkeypatch.setenv("SHOAL_KEY", SECRET)
-    here = stage(POLICY, partitions=1)
-    people = [(7 * n + n // 5) % 23 for n in range(300)]
-    values = [
-        msgspec.json.encode(
-            {"time": n, "client": f"p{p}", "age": p * 4, "site": f"shop.{p % 3}", "diag": "E1" + "01"[p % 2]}
-        )
-        for n, p in enumerate(people)
-    ]
+    here = stage(POLICY.replace("COLUMNS", COLUMNS), partitions=1)
+    values = records([(7 * n + n // 5) % 11 for n in range(300)])
     here.send((value, None, 0) for value in values)
     here.serve(batch=70)
     topics = {

@@ -24,17 +24,13 @@ from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.masking import Masking
 from shoal.runtime.kafka.serve.output import Record
 from shoal.runtime.kafka.serve.shards import Shard
+from tests.laws.visits import COLUMNS, records
 
 KEYS = KeyRing({"default": {1: bytes(range(32))}})
 POLICY = """
 dataset: visits
 source: {use: kafka, topic: visits, brokers: nowhere}
-columns:
-  time: {role: time, type: int}
-  client: {role: subject, type: str}
-  age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 100}}
-  site: {role: quasi, type: str, hierarchy: {use: path, depth: 2}}
-  diag: {role: sensitive, type: str}
+COLUMNS
 views:
   ward:
     show: [time, client, age, diag]
@@ -62,16 +58,7 @@ views:
     promises: [{use: k-anonymity, k: 2}]
     method: {use: castle, delay: 6, reuse: never}
 """
-VISITS = parse(POLICY)
-
-
-def records(people: list[int]) -> list[bytes]:
-    return [
-        msgspec.json.encode(
-            {"time": 2 * n, "client": f"p{p}", "age": p * 9, "site": f"shop.{p % 3}", "diag": "E1" + "01"[p % 2]}
-        )
-        for n, p in enumerate(people)
-    ]
+VISITS = parse(POLICY.replace("COLUMNS", COLUMNS))
 
 
 def served(role: str, values: list[bytes], batch: int) -> list[bytes]:

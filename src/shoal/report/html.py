@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from shoal.report import pictures
 from shoal.report.chart import show
+from shoal.report.findings import findings_grid
 from shoal.report.limits import limits
 from shoal.report.page import Block, Facts, Figures, Grid, Picture, Points, Section, Verdict, fragment, page
 
@@ -72,24 +73,8 @@ def figures(report: Report) -> Figures:
 
 def promises(report: Report) -> Section:
     """What was promised and what the verifier found."""
-    rows = [
-        (
-            "✓ kept" if f.kept else "✗ broken",
-            f.promise,
-            f"{f.asked:g}",
-            f"{f.reached:.4g}",
-            f"{f.broken:,} of {f.groups:,}",
-            f.unit,
-            f.note,
-        )
-        for f in report.findings
-    ]
-    head = ["Verdict", "Promise", "Asked", "Worst group", "Groups that break it", "Counted", ""]
-    if not any(f.note for f in report.findings):
-        head, rows = head[:-1], [row[:-1] for row in rows]  # type: ignore[misc]
-    marks = ["good" if f.kept else "bad" for f in report.findings]
     about = "The verifier read the released rows with code of its own; it knows no method."
-    return Section("Promises", [Grid(head, rows, marks=marks)], about=about)
+    return Section("Promises", [findings_grid(report.findings)], about=about)
 
 
 def columns(report: Report) -> Section:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.report import series_pictures as pictures
+from shoal.report.findings import findings_grid
 from shoal.report.page import Figures, Grid, Picture, Points, Section, Verdict, page
 from shoal.report.series_report import SeriesReport
 from shoal.series.release import SeriesRelease
@@ -45,7 +46,11 @@ def sections(report: SeriesReport, release: SeriesRelease) -> list[Section]:
     went = pictures.where_curves_went(report.rows, report.released, list(report.withheld.items()))
     return [
         Section("", [figures(report)]),
-        Section("Promises", [promises(report)], about="The verifier read the released rows with code of its own."),
+        Section(
+            "Promises",
+            [findings_grid(report.findings)],
+            about="The verifier read the released rows with code of its own.",
+        ),
         Section(
             "Envelopes",
             [
@@ -87,22 +92,6 @@ def figures(report: SeriesReport) -> Figures:
             ("Shape lost", f"{found['shape']:.1%}", "1 − correlation with the true curve"),
         ]
     )
-
-
-def promises(report: SeriesReport) -> Grid:
-    """What was promised and what the verifier found."""
-    rows = [
-        (
-            "✓ kept" if f.kept else "✗ broken",
-            f.promise,
-            f"{f.asked:g}",
-            f"{f.reached:.4g}",
-            f"{f.broken:,} of {f.groups:,}",
-        )
-        for f in report.findings
-    ]
-    marks = ["good" if f.kept else "bad" for f in report.findings]
-    return Grid(["Verdict", "Promise", "Asked", "Worst group", "Groups that break it"], rows, marks=marks)
 
 
 def queries(report: SeriesReport) -> list[Section]:
