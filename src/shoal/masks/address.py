@@ -101,6 +101,7 @@ class PrefixPreserving:
 
         self._aes = Cipher(algorithms.AES(key[:16]), modes.ECB()).encryptor()
         self._pad = int.from_bytes(self._aes.update(key[16:32]), "big")
+        # bit n hangs on the n bits before it alone, so that addresses with a common prefix keep one
         self._keep = [((1 << 128) - 1) ^ ((1 << (128 - bit)) - 1) for bit in range(128)]
         self._pads = [self._pad & ~keep for keep in self._keep]
 
@@ -116,5 +117,6 @@ class PrefixPreserving:
         out = self._aes.update(blocks)
         flips = 0
         for at in range(0, len(out), 16):
+            # of each block one bit is used, as published
             flips = flips << 1 | out[at] >> 7
         return address ^ flips

@@ -67,4 +67,5 @@ class _Aggregate(RunningWindow):
         else:
             one = getattr(known, self._function)()
         filled = pl.Series(values.name, [one], dtype=dtype_of(self.type)).new_from_index(0, len(values))
+        # what is missing stays missing: a number there would say that something was measured
         return filled.to_frame("v").select(pl.when(values.is_not_null()).then("v"))["v"].alias(values.name)

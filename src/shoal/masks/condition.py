@@ -65,6 +65,7 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
             return lambda row: _and(p(row) for p in parts)
         if self.any is not None:
             parts = [c.test(place) for c in self.any]
+            # by `all`, so that what cannot be told is treated alike in both
             return lambda row: _not(_and(_not(p(row)) for p in parts))
         if self.none is not None:
             part = self.none.test(place)
@@ -112,6 +113,7 @@ def pattern(text: str) -> Any:
     import re2  # type: ignore[import-untyped]
 
     options = re2.Options()
+    # its log would quote the expression, and with it perhaps a value
     options.log_errors = False
     options.max_mem = 1 << 20  # what {1000}{1000} would blow up is refused here
     if len(text) > LONGEST_PATTERN:
@@ -139,6 +141,7 @@ def _not(part: bool | None) -> bool | None:
 def _each(values: pl.Series, accepts: Callable[[Any], bool | None]) -> pl.Series:
     import polars as pl
 
+    # columns repeat their values: each is judged once
     distinct = values.unique()
     good = pl.Series([False if v is None else accepts(v) for v in distinct.to_list()], dtype=pl.Boolean)
     table = pl.DataFrame({"was": distinct, "is": good})

@@ -40,9 +40,11 @@ class FF1:
 
     def encrypt(self, numerals: Sequence[int], tweak: bytes = b"") -> list[int]:
         """As many numerals that only the key brings back."""
+        # a Feistel network: each round adds a keyed function of one half to the other, so that the key undoes it
         u = len(numerals) // 2
         a, b = list(numerals[:u]), list(numerals[u:])
         for i in range(ROUNDS):
+            # the halves of an odd length differ by one numeral, and they change places every round
             m = u if i % 2 == 0 else len(numerals) - u
             c = (self._number(a) + self._round(i, b, len(numerals), tweak)) % self.radix**m
             a, b = b, self._numerals(c, m)
@@ -52,6 +54,7 @@ class FF1:
         """The numerals that were encrypted."""
         u = len(numerals) // 2
         a, b = list(numerals[:u]), list(numerals[u:])
+        # the rounds of `encrypt` backwards, with what was added taken away
         for i in range(ROUNDS - 1, -1, -1):
             m = u if i % 2 == 0 else len(numerals) - u
             c = (self._number(b) - self._round(i, a, len(numerals), tweak)) % self.radix**m
@@ -62,12 +65,15 @@ class FF1:
         u, t = n // 2, len(tweak)
         v = n - u
         size = math.ceil(_bits(self.radix, v) / 8)
+        # more bytes than the half needs: the remainder by radix**m is then all but uniform
         d = 4 * math.ceil(size / 4) + 4
         q = tweak + bytes((-t - size - 1) % 16) + bytes([i]) + self._number(half).to_bytes(size, "big")
         r = self._start(n, t)
+        # CBC-MAC over the tweak, the number of the round and the half
         for at in range(0, len(q), 16):
             r = self._block(_xor(r, q[at : at + 16]))
         s = r
+        # where one block is not enough, more are made from it by counting
         for j in range(1, math.ceil(d / 16)):
             s += self._block(_xor(r, j.to_bytes(16, "big")))
         return int.from_bytes(s[:d], "big")
@@ -75,6 +81,7 @@ class FF1:
     def _start(self, n: int, t: int) -> bytes:
         """The encrypted first block P, the same for all values of one length."""
         if (n, t) not in self._first:
+            # the length is part of it: 007 and 7 have nothing in common
             sizes = bytes([ROUNDS, n // 2 % 256]) + n.to_bytes(4, "big") + t.to_bytes(4, "big")
             self._first[n, t] = self._block(bytes([1, 2, 1]) + self.radix.to_bytes(3, "big") + sizes)
         return self._first[n, t]

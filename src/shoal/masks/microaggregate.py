@@ -62,8 +62,10 @@ class _Microaggregate(RunningWindow):
 
         numbers = values.cast(pl.Float64).to_numpy()
         usable = np.isfinite(numbers)
+        # stable, so that rows with equal values are grouped alike on every machine
         order = np.flatnonzero(usable)[np.argsort(numbers[usable], kind="stable")]
         labels = microaggregate(np.ascontiguousarray(numbers[order]), self.k)
+        # k rows may be fewer than k people
         if people is not None and (people.n_unique() < len(people) or people.null_count()):
             labels = merge_until(labels, people.gather(order).rank("dense").fill_null(0).to_numpy(), self.k)
         grouped = pl.DataFrame({"row": order, "value": numbers[order], "group": labels})
@@ -87,8 +89,10 @@ def merge_until(labels: NDArray[np.int32], people: NDArray[np.uint32], k: int) -
     for end in ends:
         who.update(people[begin:end].tolist())
         begin = end
+        # 0 is nobody: a row without a subject belongs to a group and does not count
         if len(who - {0}) >= k:
             out[start:end] = group
             start, group, who = end, group + 1, set()
+    # the rest is too few to stand alone
     out[start:] = max(group - 1, 0)
     return out

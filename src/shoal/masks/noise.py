@@ -80,6 +80,7 @@ class _Noise(Running):
         self._key = spec.derive(context)
         self._spec = spec
         self._low, self._high = spec.bounds()
+        # whole bounds for whole numbers, so that a reflected one needs no rounding across them
         if kind == "int":
             self._low = math.ceil(self._low) if math.isfinite(self._low) else self._low
             self._high = math.floor(self._high) if math.isfinite(self._high) else self._high
@@ -90,21 +91,25 @@ class _Noise(Running):
     def one(self, value: Any, *by: Any) -> Any:
         if not is_number(value) or None in by:
             return None
+        # from the record itself: reading it again gives the same noise, so there is nothing to average
         raw = digest(self._key, [value, *by])
         # two uniforms in the open interval (0, 1), from 53 bits each
         first = ((int.from_bytes(raw[:8], "big") >> 11) + 0.5) * _STEP
         second = ((int.from_bytes(raw[8:], "big") >> 11) + 0.5) * _STEP
         noise = self._draw(first, second) * self._spec.spread
         if self.type == "int":
+            # whole numbers stay exact: a float would lose the last digits of large ones
             out = value + round(noise)
             return int(reflected(out, self._low, self._high))
         try:
             moved = reflected(float(value) + noise, self._low, self._high)
+        # no float is so large: withheld, rather than shown without noise
         except OverflowError:
             return None
         return moved if self._spec.decimals is None else self._rounded(moved, self._spec.decimals)
 
     def _rounded(self, value: float, decimals: int) -> float:
+        # rounding may lead across a bound again
         return min(max(round(value, decimals), self._low), self._high)
 
 

@@ -60,6 +60,7 @@ class _Shuffle(RunningWindow):
         self._key = key
 
     def mask(self, values: pl.Series, people: pl.Series | None, number: int) -> pl.Series:
+        # the order comes from the content: a replay shuffles alike, and no two windows share an order
         whose = people.to_list() if people is not None else []
         content = digest(self._key, [number, len(values), *values.to_list(), *whose], 32)
         drawn = [digest(content, [at], 8) for at in range(len(values))]

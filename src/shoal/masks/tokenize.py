@@ -23,6 +23,7 @@ ALPHABETS = {
     "lower": string.digits + string.ascii_lowercase,
     "letters": string.digits + string.ascii_uppercase + string.ascii_lowercase,
 }
+# they stay where they are, so they cannot be letters of an alphabet
 SEPARATORS = frozenset(" -./:+()")
 PAD = 16
 
@@ -100,6 +101,7 @@ class Siv(Running):
         self._spec, self._context = spec, context
         self._epoch = context.keys.current(spec.key)
         self._ciphers: dict[int, Any] = {}
+        # at once: a missing key is told at the start, not in the middle of a stream
         self._cipher(self._epoch)
 
     def _cipher(self, epoch: int) -> Any:
@@ -191,8 +193,10 @@ class Vaulted(Running):
 
         # the first epoch: a vault's tokens are random, so a rotated key has nothing to renew
         key = spec.derive(context, epoch=context.keys.epochs(spec.key)[0], size=96)
+        # one key opens values, another only recognises them: who has the prints alone opens nothing
         self._seal, self._print = AESSIV(key[:64]), key[64:]
         self._spec, self._context = spec, context
+        # tokens of two roles must not be comparable, unless the policy says so
         self._domain = f"{'' if spec.linkable else context.role}\x1f{spec.domain or context.column}"
         self._vault = Vault.at(context.folder / str(spec.vault))
 

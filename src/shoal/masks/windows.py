@@ -124,6 +124,7 @@ class Cutter:
     def advance(self, now: int) -> Iterator[tuple[list[Event], list[Event]]]:
         """No event before ``now`` will come any more."""
         if self._timed and self.events:
+            # windows begin at multiples of their length since 1970: when a stream was started must not move them
             end = (self.events[0].time // self._every + 1) * self._every
             if now >= end:
                 yield self._close(end)
@@ -136,6 +137,7 @@ class Cutter:
     def _close(self, end: int) -> tuple[list[Event], list[Event]]:
         events, both = self.events, self.past + self.events
         context = [e for e in both if e.time >= end - self._size] if self._timed else both[-self._size :]
+        # only windows that overlap look back
         self.past = context if self._size > self._every else []
         self.events = []
         return events, context
@@ -158,6 +160,7 @@ class SessionCutter:
 
     def advance(self, now: int) -> Iterator[tuple[list[Event], list[Event]]]:
         """No event before ``now`` will come any more."""
+        # exactly `gap` later still belongs to the session, exactly `longest` later does not
         if self.events and (
             now > self.events[-1].time + self._gap
             or (self._longest is not None and now >= self.events[0].time + self._longest)
@@ -192,6 +195,7 @@ class Assigner(Generic[Item]):
 
     def push(self, time: int, item: Item) -> list[Window]:
         """Take an event. One that is later than the bound goes to ``too_late`` and into no window."""
+        # its window may be published: a second version of it would tell what the event added
         if self._now is not None and time < self._now - self._late:
             self.too_late.append(Event(time, self._arrived, item))
             self._arrived += 1
@@ -201,6 +205,7 @@ class Assigner(Generic[Item]):
 
     def hold(self, time: int, item: Item) -> None:
         """Take an event that does not move the clock, because a clock of its own has judged it: ``tick`` moves on."""
+        # events of one instant stay in the order they came, so that a replay gives the same windows
         heapq.heappush(self._waiting, Event(time, self._arrived, item))
         self._arrived += 1
 
@@ -244,6 +249,7 @@ class Assigner(Generic[Item]):
     def state(self) -> dict[str, Any]:
         """All that a later :meth:`restore` needs to continue as if nothing had happened."""
         return {
+            # sorted: equal states are equal bytes, however the heap grew
             "waiting": [tuple(e) for e in sorted(self._waiting)],
             "events": [tuple(e) for e in self._cutter.events],
             "past": [tuple(e) for e in self._cutter.past],

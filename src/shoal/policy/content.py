@@ -52,17 +52,20 @@ def form_of(column: pl.Series) -> Form | None:
     values = column.drop_nulls().unique(maintain_order=True).head(MOST_VALUES).cast(pl.String)
     if not len(values):
         return None
+    # cards and accounts are often written in groups of four
     packed = values.str.replace_all(r"[ \-]", "")
     if _most(packed, DIGITS) and np.mean([_luhn(v) for v in packed if re.fullmatch(DIGITS, v)]) > SHARE:
         return "card"
     if _most(packed, IBAN) and np.mean([_mod97(v) for v in packed if re.fullmatch(IBAN, v)]) > SHARE:
         return "iban"
+    # a card number may be read as a number; all other forms are texts
     if column.dtype != pl.String:
         return None
     for form in ("mail", "uuid", "web", "ip", "position"):
         if _most(values, PATTERNS[form]):
             return form
     numbers = _share(values, NUMBER)
+    # a column of numbers with other cells among them is dirty, unless all together are phone numbers
     if numbers > 0.5:
         return "phone" if numbers < 1 and _most(values, PATTERNS["phone"]) else "dirty" if numbers < 1 else None
     return _words(values)
@@ -78,9 +81,11 @@ def _words(values: pl.Series) -> Form | None:
         return "path"
     if _most(values, r"\s\S+\s\S+\s\S+\s\S") or int(values.str.len_chars().sum()) > 60 * len(values):
         return "text"
+    # few of them are more likely categories: New York, Los Angeles
     if _most(values, PATTERNS["name"]) and len(values) > 20:
         return "name"
     lengths = values.str.len_chars().unique()
+    # codes of one length become coarser character by character; words do not
     if len(lengths) == 1 and int(lengths[0]) >= 3 and _most(values, r"^\w*[0-9]\w*$"):
         return "code"
     return None

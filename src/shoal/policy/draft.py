@@ -41,6 +41,7 @@ def suggest(frame: pl.DataFrame, dataset: str, *, k: int = 5) -> Draft:
     """
     if not frame.height:
         raise InputError("the table has no rows", where=dataset, hint="a draft is made from a sample of the data")
+    # without a header line, somebody's values would stand in the draft as names of columns
     strange = sum(bool(VALUE.search(name)) for name in frame.columns)
     if strange > 1 or strange == frame.width == 1:
         raise InputError(
@@ -124,4 +125,5 @@ def _write(dataset: str, found: dict[str, Guess], k: int, word: str, *, curves: 
 
 
 def _quoted(name: str) -> str:
+    # YAML reads `no` and `on` as truth values
     return name if PLAIN.fullmatch(name) and not RESERVED.match(name) else json.dumps(name)

@@ -68,6 +68,7 @@ class _Reader:
                 "no column is declared", where=self.places.at(("columns",)), hint="`columns:` says what each column is"
             )
         declared = {str(name): self._column(value, ("columns", name)) for name, value in columns.items()}
+        # rules that span columns are told at the column that breaks them
         try:
             schema = Schema(declared)
             check_derived(declared)
@@ -113,6 +114,7 @@ class _Reader:
         for column, specs in self._mapping(plain.get("masks", {}), (*place, "masks")).items():
             here = (*place, "masks", column)
             self._known(column, here, schema)
+            # most likely `show` lacks a line: a mask that is ignored would surprise whoever reads the release
             if show != "everything" and not any(column in matching(p, [column]) for p in show):
                 raise PolicyError(
                     f"column {column!r} is masked but not shown",
@@ -125,6 +127,7 @@ class _Reader:
             PROMISES.decode(p, self.places.at((*place, "promises", at)))
             for at, p in enumerate(self._list(plain.get("promises", []), (*place, "promises")))
         )
+        # a promise about a column that does not exist would hold of anything
         for at, promise in enumerate(promises):
             if promise.sensitive is not None:
                 self._known(promise.sensitive, (*place, "promises", at), schema)
@@ -152,6 +155,7 @@ class _Reader:
     def _method(self, data: Any, place: Place) -> Spec:
         where = self.places.at(place)
         name = data if isinstance(data, str) else data.get("use") if isinstance(data, Mapping) else None
+        # tables, streams and curves have methods of their own: the name tells which the view is about
         for family in METHODS:
             if name in family.names():
                 found: Spec = family.decode(data, where)
@@ -185,6 +189,7 @@ class _Reader:
                 where=self.places.at(place),
                 hint=f"with some of: {', '.join(allowed)}" if allowed else "write `name: value` lines",
             )
+        # a misspelt key that is skipped would leave something shown or not promised
         for key in data:
             if allowed and key not in allowed:
                 close = get_close_matches(key, allowed, 1)

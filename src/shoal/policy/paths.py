@@ -62,6 +62,7 @@ def tree(paths: Iterable[str], where: str = "columns") -> Node:
         at = root
         for step in steps(path, f"{where}.{path}"):
             at = _below(at, step, path, where)
+        # a value cannot have parts as well: masking one would leave the other
         if at.fields or at.element or at.leaf is not None:
             raise _clash(path, where)
         at.leaf = path

@@ -30,6 +30,7 @@ class Places:
     def at(self, place: Place) -> str:
         """``policy.yaml, line 7: columns.zip.hierarchy``."""
         known = place
+        # what is missing has no line, but what should contain it has
         while known and known not in self.lines:
             known = known[:-1]
         line = self.lines.get(known, 1)
@@ -59,6 +60,7 @@ def parse(text: str, name: str) -> tuple[Any, Places]:
     """
     places = Places(name)
     try:
+        # nodes, not plain data: only nodes know their lines
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
@@ -94,6 +96,7 @@ def _plain(node: yaml.Node, place: Place, places: Places) -> Any:
         out: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = str(_scalar(key_node))
+            # YAML itself would silently take the last
             if key in out:
                 places.lines[(*place, key)] = key_node.start_mark.line + 1
                 raise PolicyError(f"{key!r} stands twice", where=places.at((*place, key)), hint="keep one of them")
@@ -106,6 +109,7 @@ def _plain(node: yaml.Node, place: Place, places: Places) -> Any:
 
 
 def _scalar(node: yaml.Node) -> Any:
+    # by YAML's own rules for numbers and dates; the safe loader makes no objects
     loader = yaml.SafeLoader("")
     try:
         return loader.construct_object(node)

@@ -46,6 +46,7 @@ class Chunks:
         keys: KeyRing | None = None,
     ) -> None:
         ring = keys or KeyRing()
+        # without a key, rows that are held back are never written down (`continuous_state.py` refuses)
         key = ring.derive(DEFAULT, "continuous state") if DEFAULT in ring.keys else None
         self._file, self._judge = state_file(state, key), Judge(schema, tuple(promises))
         self._table = load(self._file, schema, promises, method, publish=publish)

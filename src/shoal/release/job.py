@@ -69,6 +69,7 @@ def _of_policy(wishes: Wishes) -> Job:
     policy: Policy = given if isinstance(given, Policy) else load(given)
     chosen = policy.view(wishes.take("view"))
     view = RoleView.of(policy, chosen.name)
+    # l and t speak about sensitive columns that this role sees; of others it learns nothing
     shown = Schema({n: c for n, c in policy.schema.columns.items() if n not in view.hides})
     promises, notes = tightened(chosen.promises, shown, wishes)
     common = Common.of(wishes, policy.dataset, chosen.waive)

@@ -159,6 +159,7 @@ class Judge:
         if self.view is None:
             return []
         view = self.view
+        # a nested field stands in the release under its first step
         seen = {step.split("[")[0] for n in (*view.shown, *view.masks) for step in (n, n.split(".")[0])}
         if those_about(self.promises, "curves"):
             seen |= {GROUP, PATTERN, LEVEL}

@@ -31,6 +31,7 @@ from shoal.streams.z_anonymity import ZAnon
 from shoal.tables import TABLE_METHODS
 
 OF_STREAMS = "a stream leaves in the order of its decisions"
+OF_CHUNKS = "nothing looks for linked rows in a growing table yet"
 OF_CURVES = "curves leave by their groups"
 READING = ("id", "time", "value", "every", "aggregate", "missing", "pattern", "perturb", "instants")
 
@@ -106,6 +107,7 @@ def of_options(wishes: Wishes) -> Job:
         "exact": tuple(schema.of("plain")),
     }
     if append is not None:
+        nothing_to_waive(wishes, more, OF_CHUNKS, order=True)
         chosen = method_of(wishes, (TABLE_METHODS,), None, default=None)
         return ChunksJob(
             state=Path(append),

@@ -33,6 +33,7 @@ class Position(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, path: str, key: bytes) -> Position:
         """The beginning of an input."""
+        # a pipe is never read twice: it goes on where it is
         if path == "-" or not Path(path).is_file():
             return cls()
         return cls(str(Path(path).resolve()), 0, *_begins(Path(path), key, FIRST))
@@ -53,6 +54,7 @@ class Position(msgspec.Struct, frozen=True):
 def _begins(path: Path, key: bytes, most: int) -> tuple[int, bytes]:
     with path.open("rb") as file:
         first = file.read(most)
+    # keyed, because a bare hash would tell whoever has the file that it was read
     return len(first), hashlib.blake2b(first, key=key[:64], digest_size=16, person=b"shoal.place").digest()
 
 

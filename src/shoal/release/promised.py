@@ -53,6 +53,7 @@ def tightened(promised: Sequence[Promise], schema: Schema, wishes: Wishes) -> tu
     >>> tightened([KAnonymity(3)], Schema({"age": Column("quasi")}), Wishes({"k": 20}))
     ((KAnonymity(k=20),), ['k of k-anonymity was changed from 3 to 20 by an option'])
     """
+    # further promises come beside those of the policy and replace none
     out = [*promised, *wishes.take("promises", ())]
     notes: list[str] = []
     curves = bool(those_about(out, "curves"))

@@ -88,6 +88,7 @@ class MasksJob(Job):
             return np.arange(data.height)
         if self.seed is None:
             return np.random.default_rng(secrets.randbits(128)).permutation(data.height)
+        # lists and objects cannot be sorted; what differs in them alone is shuffled all the same
         flat = [c for c in data.columns if not data[c].dtype.is_nested()]
         by_content = data.select(pl.arg_sort_by(flat, nulls_last=True)).to_series().to_numpy()
         shuffled: np.ndarray[Any, np.dtype[np.int64]] = by_content[

@@ -81,6 +81,7 @@ class StreamJob(Job):
         runner = LocalRunner(self, self.key(), parts.append, seed=self.seed or 0, marks=numbers.extend)
         runner.feed(frame)
         runner.finish()
+        # a release without rows still says which columns it has
         released = pl.concat(parts) if parts else runner.nothing(frame)
         shown = [n for n in self.schema.quasi if n in released.columns]
         judge = Judge(self.schema, self.promises, hidden=frozenset(set(self.schema.quasi) - set(shown)))
@@ -226,6 +227,7 @@ class LocalRunner:
         self.first, state = _split(snapshot)
         self.method: Running = job.method.start(job.schema, job.promises, key=key, seed=seed, snapshot=state)
         self.released = 0
+        # a view says how its subject is shown; without one nobody has decided, and it never leaves in clear
         self._write = write if job.view is not None or job.schema.subject is None else self._pseudonymous(write, key)
         self._strict = strict
         self._marks = marks
@@ -258,6 +260,7 @@ class LocalRunner:
         if not frame.height:
             self._quiet()
             return
+        # ticks of the run before fall between the same events again: only so everything is decided alike
         while self._again and self._again[0].events <= self.first + frame.height:
             tick = self._again.pop(0)
             before = tick.events - self.first
@@ -281,12 +284,14 @@ class LocalRunner:
     def _quiet(self) -> None:
         """The clock goes on from where events left it: a jump of this machine's clock moves nothing."""
         now, passed = self.method.now, self._clock() - self._moved
+        # while ticks of the run before are to come, the clock is theirs
         if now is None or passed < QUIET or self._again:
             return
         self.tick(now + int(passed * 1_000_000))
         self._moved = self._clock()
 
     def _take(self, frame: pl.DataFrame) -> None:
+        # bounded batches, because what a method allocates grows with them
         for part in frame.iter_slices(LARGEST):
             if part.height:
                 batch = self._batch(part)

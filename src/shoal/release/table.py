@@ -63,6 +63,7 @@ class TableJob(Job):
         refuse_few(table.known, least=0)
         progress(0.1, "grouping")
         grouping = self.method.group(table, self.promises, seed=seed, progress=progress)
+        # groups that read alike are one group for everyone outside, so they are judged and counted as one
         labels, boxes = read_alike(table, grouping.labels, grouping.floor)
         progress(0.9, "verifying")
         released, groups = recode(rows, schema, table, labels, boxes, typed=self.cells == "struct")
@@ -81,6 +82,7 @@ class TableJob(Job):
             seconds=time.perf_counter() - start,
         )
         model = Model(schema, table, labels, boxes, self.promises, people)
+        # window masks withhold rows: positions are those of the input, not of what was left of it
         positions = kept if masked is None else masked.rows.to_numpy()[kept]
         shuffled = released[order]
         untouched = [c for c in released.columns if c not in schema.quasi] if masked is None else []
@@ -119,6 +121,7 @@ class TableJob(Job):
     ) -> Verdict:
         whose = None if people is None else people.gather(np.flatnonzero(groups >= 0))
         levels = {name: s.levels for name, s in table.sensitive.items() if s.levels is not None}
+        # judged is the text that would be published, not the labels of the method
         verdict = Judge(schema, self.promises).demand(released, people=whose, levels=levels, every_row=True)
         linked = Adversary(schema, self.promises, self.view, self.waived).demand(released, whose, levels)
         return msgspec.structs.replace(verdict, findings=(*verdict.findings, *linked))

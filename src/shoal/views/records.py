@@ -61,6 +61,7 @@ class RecordGate:
         """Each role's record. ``InputError`` names the place and what was expected, never a value."""
         try:
             out = self._call(record)
+        # the message of a decoder names the place and the type, never the value
         except UNREADABLE as error:
             raise InputError(_reason(error), where="record") from None
         self.settle()

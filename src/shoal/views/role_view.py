@@ -57,6 +57,7 @@ class RoleView:
         """A view from what a policy says; names that mean nothing are errors, never skipped."""
         where = f"views.{role}"
         declared = list(schema.columns)
+        # a field that is declared as a value and as an object with parts is refused here
         tree(declared)
         listed = declared if show == "everything" else [c for p in show for c in _meant(p, declared, f"{where}.show")]
         chosen: dict[str, Mask] = {}
