@@ -23,6 +23,7 @@ from shoal.release.job import job_of, judge_of
 from shoal.release.wishes import Wishes
 from shoal.report.measured import Measured, measured
 from shoal.report.series_report import SeriesReport
+from shoal.series.narrowing import narrow
 from shoal.series.release import SeriesRelease
 from shoal.tables.base import Progress, TableMethod
 from shoal.verifier import Verdict
@@ -159,8 +160,17 @@ def measure(
     return measured(frame, known, about, None if subject is None else frame[subject])
 
 
-def attack(released: Any, register: Any, on: str | Sequence[str], *, schema: Schema | None = None) -> Attack:
+def attack(
+    released: Any,
+    register: Any,
+    on: str | Sequence[str],
+    *,
+    schema: Schema | None = None,
+    representatives: Any = None,
+) -> Attack:
     """Join a release with a register on columns both have; with a ``schema`` the attacker knows its hierarchies.
+
+    ``on`` may be instants of released curves; with their ``representatives`` the attacker knows the means, too.
 
     >>> import polars as pl, shoal
     >>> register = pl.DataFrame({"age": [21, 25]})
@@ -171,6 +181,8 @@ def attack(released: Any, register: Any, on: str | Sequence[str], *, schema: Sch
     names = stated_names("on", on)
     for frame, where in ((shown, "release"), (known, "register")):
         require(frame, names, where)
+    if representatives is not None:
+        shown = narrow(shown, from_any(representatives)[0], names)
     nodes = {}
     if schema is not None:
         for name in names:

@@ -119,6 +119,7 @@ SAMPLES: dict[str, list[str]] = {
     "--visits": ["4"], "--sent": ["at"], "--clock": [], "--type": ["age=str"], "--forever": [],
     "--tuner": ["incremental"], "--z0": ["9"], "--exact": [], "--noise": ["0.5"], "--trust-times": [],
     "--attacks": [], "--no-attacks": [], "--certificate": ["certificate.json"],
+    "--representatives": ["means.csv"], "--compact": [],
 }  # fmt: skip
 # these change nothing on the data here, and have tests of their own
 SILENT = {

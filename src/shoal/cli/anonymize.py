@@ -58,7 +58,7 @@ def anonymize(
     from shoal.core.originals import keep_apart
     from shoal.release.job import job_of
 
-    keep_apart([to.output, to.report, growing.append, certificate], [data, by.policy])
+    keep_apart([to.output, to.report, growing.append, certificate, curves.representatives], [data, by.policy])
     asked = wishes(to, by, columns, promised, curves, growing, how, title=title(data) if by.policy is None else None)
     if by.policy is None and not columns.quasi and not curves.series:
         asked.refuse("quasi", "no quasi columns", "name the columns an outsider may know, or give a --policy")
@@ -70,7 +70,7 @@ def anonymize(
     frame = read_for(job, data, reading)
     with progress("anonymizing") as tell:
         release = job.run(frame, progress=tell)
-    deliver(release, to, reading.split)
+    deliver(release, to, reading.split, representatives=curves.representatives)
     if certificate is not None and keys is not None:
         files = {"input": data, "policy": by.policy, "output": to.output, "report": to.report}
         options = {
@@ -132,7 +132,7 @@ def check_output(to: To) -> None:
         raise UsageError("CSV has no typed cells", where="--cells", hint="write Parquet or NDJSON: -o released.parquet")
 
 
-def deliver(release: Release, to: To, separator: str | None) -> None:
+def deliver(release: Release, to: To, separator: str | None, *, representatives: str | None = None) -> None:
     """Write the report, then the data, and say how it went; everything is made before a byte is written."""
     from shoal.connect import files
 
@@ -144,6 +144,8 @@ def deliver(release: Release, to: To, separator: str | None) -> None:
             files.write_text(page, to.report)
         if release.data is not None:
             files.write(release.data, target, separator=separator or ",")
+        if representatives is not None:
+            files.write(release.curves.representative_frame(), representatives, separator=separator or ",")
         release.settle()
     (answer if to.json and (target != "-" or to.dry_run) else say)(text)
     for warning in release.warnings:

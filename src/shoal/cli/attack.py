@@ -13,6 +13,7 @@ def attack(
     *,
     on: Names = None,
     policy: str | None = None,
+    representatives: str | None = None,
     reading: Reading = Reading(),
     json: Json = False,
 ) -> None:
@@ -30,6 +31,8 @@ def attack(
         The columns to join on.
     policy
         A policy whose hierarchies the attacker knows, too.
+    representatives
+        Of released curves: their means, published beside them, which narrow the envelopes.
     json
         Figures as JSON.
     """
@@ -47,7 +50,9 @@ def attack(
         if not set(names(on)) & set(known.columns):
             raise UsageError("has no effect: it declares none of these columns", where="--policy", hint="leave it out")
     shown = files.read(released, separator=reading.split)
-    found = join(shown, read_table(register, reading, names(on), types), names(on), schema=known)
+    means = None if representatives is None else files.read(representatives, separator=reading.split)
+    people = read_table(register, reading, names(on), types)
+    found = join(shown, people, names(on), schema=known, representatives=means)
     if json:
         answer(as_json(found))
         return

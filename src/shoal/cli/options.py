@@ -118,15 +118,22 @@ class OfCurves:
     time
         Of a long table of curves: the column of the instants.
     value
-        Of a long table of curves: the column of the values.
+        Of a long table of curves: the column of the values; several (`kwh,gas`) make a panel. Without --time: a column
+        of lists, a curve in each row.
     every
         Of a long table of curves: make instants this far apart, for example 1h (or 5, of numbers); values between two
-        are averaged, or as `--set aggregate=sum` says.
+        are averaged, or as `--set aggregate=sum` says. `--set zone=Europe/Berlin`: days and hours of this time zone.
     missing
-        Of curves: what to do where an instant is missing: error (the default), drop, previous, interpolate, zero.
+        Of curves: what to do where an instant is missing: error (the default), drop, previous, interpolate,
+        stretch (of curves of other lengths), zero.
     perturb
         Of curves with l: change sensitive numbers instead of merging or suppressing. It falsifies data; how many are
         altered stands in the report. `--set step=…` and `--set most=…` bound the change.
+    compact
+        Of curves: a row per group, its members' words and sensitive values in one cell; verify reads it, too.
+    representatives
+        Of curves: also write the mean curve of each P-subgroup to this file, with its size and spread. Queries get much
+        better by it, and it tells more: who knows values of a curve finds P by the means, not k.
     """
 
     series: Flag = False
@@ -136,6 +143,8 @@ class OfCurves:
     every: str | None = None
     missing: str | None = None
     perturb: Flag = False
+    compact: Flag = False
+    representatives: str | None = None
 
 
 @Parameter(name="*")
@@ -168,7 +177,8 @@ class How:
         How long a method may search: low, normal, high, or a number of steps.
     set_
         Another parameter of the method: `suppress=0.05`; for `local` also `interrupted=best`, so that Ctrl-C releases
-        the best groups found so far. Of curves: `band=128`, and of their patterns `word=6`, `levels=5`.
+        the best groups found so far. Of curves: `band=128`, and of their patterns `word=6`, `levels=5`,
+        `pattern=seasonal`, `period=48`, or `pattern=auto`.
     seed
         The same seed gives the same release. Without it one is drawn in secret, so that nobody can run it again.
     keep_order
@@ -288,6 +298,8 @@ def wishes(*groups: Any, **more: Any) -> Wishes:
         stated["quasi"] = {**dict.fromkeys(columns), **hierarchies(given, columns)}
     if "weight" in stated:
         stated["weights"] = {n: number(v, "--weight") for n, v in pairs(stated.pop("weight"), "--weight").items()}
+    if "," in (stated.get("value") or ""):
+        stated["value"] = names([stated["value"]])
     if stated.get("set") is not None:
         stated["set"] = _parsed(stated["set"])
     if stated.get("every") is not None and stated["every"].replace(".", "", 1).isdigit():

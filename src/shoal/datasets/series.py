@@ -44,6 +44,50 @@ def news_feedback(rows: int = 7687, slices: int = 144, *, seed: int = 0) -> pl.D
     return _frame("IDLink", list(range(1, rows + 1)), "TS", 1, counts)
 
 
+def meter_weeks(rows: int = 1000, days: int = 7, per_day: int = 48, *, seed: int = 0) -> pl.DataFrame:
+    """Electricity per half-hour and household over a week: ``meter``, ``H0`` …; six ways of living, loud noise.
+
+    Households differ in size (a log-normal law) and in when they use most: mornings, noon, evenings, weekends.
+
+    >>> meter_weeks(2, 1, 4).columns
+    ['meter', 'H0', 'H1', 'H2', 'H3']
+    """
+    rng = _rng(seed, rows, days * per_day)
+    at = np.arange(days * per_day)
+    hour, day = at % per_day * 24 / per_day, at // per_day
+
+    def peak(centre: float, width: float) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        return np.exp(-(((hour - centre) / width) ** 2) / 2)
+
+    morning, noon, evening = peak(7.5, 1), peak(13, 2), peak(19, 2)
+    weekend = np.where(day % 7 >= 5, peak(12, 3), 0.0)
+    lives = ((1, 0.1, 1.5, 0.5), (0.2, 0.8, 1, 0.1), (0.1, 1.5, 0.3, 0), (1.2, 0.1, 0.6, 0.9), (0.1, 0.1, 2, 0.2),
+             (0, 0.1, 0.1, 0))  # fmt: skip
+    kinds = np.array([0.3 + a * morning + b * noon + c * evening + d * weekend for a, b, c, d in lives])
+    size = rng.lognormal(0.0, 0.5, (rows, 1))
+    watts = 200 * size * kinds[rng.integers(0, len(lives), rows)] * rng.lognormal(0.0, 0.5, (rows, len(at)))
+    return _frame("meter", [f"M{i + 1}" for i in range(rows)], "H", 0, np.round(watts).astype(np.int64))
+
+
+def web_traffic(rows: int = 800, days: int = 56, *, seed: int = 0) -> pl.DataFrame:
+    """Visits per day and page: ``page``, ``D0`` …; weeks with working days or weekends, growth, and a few sudden peaks.
+
+    >>> web_traffic(2, 3).columns
+    ['page', 'D0', 'D1', 'D2']
+    """
+    rng = _rng(seed, rows, days)
+    at = np.arange(days)
+    working = np.where(at % 7 < 5, 1.0, 0.35)
+    leisure = np.where(at % 7 < 5, 0.7, 1.4)
+    week = np.where(rng.uniform(size=(rows, 1)) < 0.6, working, leisure)
+    growth = np.exp(rng.normal(0.0, 0.6, (rows, 1)) * at / max(1, days))
+    start = rng.integers(0, days, (rows, 1))
+    news = rng.uniform(size=(rows, 1)) < 0.2
+    burst = 1 + np.where(news & (at >= start), 4 * np.exp(-np.maximum(at - start, 0) / 4), 0.0)
+    visits = rng.poisson(rng.lognormal(3.5, 1.2, (rows, 1)) * week * growth * burst)
+    return _frame("page", [f"/{i + 1}" for i in range(rows)], "D", 0, visits)
+
+
 def random_walks(
     rows: int = 6553, instants: int = 10, *, seed: int = 0
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

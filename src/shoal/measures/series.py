@@ -94,6 +94,30 @@ def pattern_loss(series: Floats, shapes: Floats, which: NDArray[np.int64]) -> Fl
     return out
 
 
+def warped_distance(series: Floats, query: Floats, band: int) -> Floats:
+    """The dynamic time warping distance of each row from ``query``, both with mean 0 and deviation 1.
+
+    An instant may be aligned with others at most ``band`` away. O(rows x instants x band).
+
+    >>> late = np.array([[0.0, 0, 1, 0, 0, 0], [0, 1, 0, 0, 0, 0], [1, 1, 0, 1, 1, 1]])
+    >>> warped_distance(late, np.array([0.0, 1, 0, 0, 0, 0]), band=1).round(3).tolist()
+    [0.0, 0.0, 4.382]
+
+    Reference: Sakoe, Chiba: Dynamic Programming Algorithm Optimization for Spoken Word Recognition (1978).
+    """
+    from shoal.kernels.series.sax import normalize
+    from shoal.kernels.series.warping import warped
+
+    if band < 0:
+        raise UsageError(f"`band` must not be negative, found {band}", where="dtw")
+    normal, one = np.empty_like(series), np.empty((1, len(query)))
+    normalize(np.ascontiguousarray(series), normal)
+    normalize(np.ascontiguousarray(query[None, :]), one)
+    out = np.empty(len(series))
+    warped(normal, one[0], band, out)
+    return out
+
+
 def series_loss(
     values: Floats,
     features: Floats,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -13,8 +14,9 @@ from shoal.core.errors import UsageError
 from shoal.core.frames import require
 from shoal.core.groups import Finding, Groups
 from shoal.promises.base import About, Promise
+from shoal.promises.compact import expand, is_compact
 
-GROUP, PATTERN, LEVEL, RECORD = "group", "pattern", "level", "series"
+GROUP, PATTERN, LEVEL, RECORD, SIZE = "group", "pattern", "level", "series", "size"
 BLOCK = 64  # columns compared at once: one key of thousands of columns costs their square
 
 
@@ -121,7 +123,7 @@ def judge_curves(
     sensitive: Sequence[str] = (),
     instants: Sequence[str] | None = None,
 ) -> tuple[list[Finding], int]:
-    """What a release of curves keeps, and of how many records it is; wide, or long as ``long_columns`` knows it.
+    """What a release of curves keeps, and of how many records it is; wide, long or compact.
 
     ``others`` speak about sensitive columns: each is judged of the records that read alike in envelope and pattern.
 
@@ -129,6 +131,8 @@ def judge_curves(
     >>> judge_curves(pl.DataFrame(rows), KPAnonymity(2, 2), sensitive=["s"])[1]
     2
     """
+    if is_compact(released):
+        released = expand(released)
     named = [*sensitive, *(p.sensitive for p in others if p.sensitive is not None and p.sensitive not in sensitive)]
     require(released, named, "sensitive")
     long = None if instants is not None else long_columns(released, named)
@@ -144,18 +148,37 @@ def judge_curves(
     return findings, released.height
 
 
-def long_columns(released: pl.DataFrame, sensitive: Sequence[str] = ()) -> tuple[str, str] | None:
-    """The time column and the name of the value, if a release is long: ``series``, time, ``<value>_low`` and ``_high``.
+def judge_means(means: pl.DataFrame, promise: KPAnonymity, *, size: str = SIZE) -> list[Finding]:
+    """Whether the means published beside a release are of at least P curves each, and one per subgroup.
+
+    >>> means = pl.DataFrame({"group": [0, 0], "pattern": ["a", "b"], "level": [2, 2], "size": [6, 5]})
+    >>> [finding.kept for finding in judge_means(means, KPAnonymity(11, 6))]
+    [True, False]
+    """
+    about = [GROUP, PATTERN, LEVEL]
+    require(means, [*about, size], "representatives")
+    groups = means.group_by(GROUP).agg(pl.col(size).sum())[size]
+    twice = int(means.select(about).is_duplicated().sum())
+    note = f"{twice:,} rows speak about one subgroup" if twice else ""
+    cells = _finding(f"a mean of at least {promise.p} curves", promise.p, means[size])
+    return [
+        _finding(f"{promise.k} curves in the subgroups of a group", promise.k, groups),
+        msgspec.structs.replace(cells, kept=cells.kept and not twice, note=note or cells.note),
+    ]
+
+
+def long_columns(released: pl.DataFrame, sensitive: Sequence[str] = ()) -> tuple[str, list[str]] | None:
+    """The time column and the names of the values, if a release is long: ``series``, time, ``<value>_low``, ``_high``.
 
     >>> long_columns(pl.DataFrame(schema=["series", "group", "at", "w_low", "w_high", "pattern", "level"]))
-    ('at', 'w')
+    ('at', ['w'])
     """
     have = set(released.columns)
     lows = [c.removesuffix("_low") for c in released.columns if c.endswith("_low")]
     values = [name for name in lows if f"{name}_high" in have]
-    if not {RECORD, PATTERN, LEVEL} <= have or len(values) != 1:
+    if not {RECORD, PATTERN, LEVEL} <= have or not values:
         return None
-    ends = (f"{values[0]}_low", f"{values[0]}_high")
+    ends = [f"{name}_{end}" for name in values for end in ("low", "high")]
     rest = [c for c in released.columns if c not in (RECORD, GROUP, PATTERN, LEVEL, *ends, *sensitive)]
     if len(rest) != 1:
         raise UsageError(
@@ -163,24 +186,27 @@ def long_columns(released: pl.DataFrame, sensitive: Sequence[str] = ()) -> tuple
             where="kP-anonymity",
             hint="name every sensitive column of the long release",
         )
-    return rest[0], values[0]
+    return rest[0], values
 
 
-def from_long(released: pl.DataFrame, time: str, value: str, *, record: str = RECORD) -> tuple[pl.DataFrame, list[str]]:
+def from_long(
+    released: pl.DataFrame, time: str, values: str | Sequence[str], *, record: str = RECORD
+) -> tuple[pl.DataFrame, list[str]]:
     """A long release as a wide one, a row per record, and its instants: so that one judge is enough.
 
     Every other column (``group``, ``pattern``, ``level``, the sensitive ones) must say one thing per record. A record
     without a row at some instant shows nothing there, which tells it apart from those that do.
 
     >>> rows = {"series": [0, 0], "t": [1, 2], "v_low": [3, 4], "v_high": [5, 6], "pattern": ["a"] * 2}
-    >>> from_long(pl.DataFrame(rows | {"level": [1] * 2}), "t", "v")[0].row(0)
-    ('a', 1, {'low': 3, 'high': 5}, {'low': 4, 'high': 6})
+    >>> from_long(pl.DataFrame(rows | {"level": [1] * 2}), "t", ["v"])[0].row(0)
+    ('a', 1, {'v_low': 3, 'v_high': 5}, {'v_low': 4, 'v_high': 6})
     """
-    low, high = f"{value}_low", f"{value}_high"
-    require(released, (record, time, low, high, PATTERN, LEVEL), "kP-anonymity")
+    named = [values] if isinstance(values, str) else values
+    ends = [f"{name}_{end}" for name in named for end in ("low", "high")]
+    require(released, (record, time, *ends, PATTERN, LEVEL), "kP-anonymity")
     if released.select(pl.struct(record, time).is_duplicated().any()).item():
         raise UsageError("a record has two envelopes at one point in time", where=f"column {time!r}")
-    about = [c for c in released.columns if c not in (record, time, low, high)]
+    about = [c for c in released.columns if c not in (record, time, *ends)]
     told = released.group_by(record, maintain_order=True).agg(
         *[pl.col(c).first() for c in about],
         pl.any_horizontal([pl.col(c).n_unique() > 1 for c in about]).alias(_LABEL),
@@ -194,7 +220,7 @@ def from_long(released: pl.DataFrame, time: str, value: str, *, record: str = RE
     times = released[time].unique().sort()
     row = released[record].replace_strict(told[record], pl.int_range(told.height, eager=True), return_dtype=pl.Int64)
     columns = []
-    by_time = released.select(time, pl.struct(pl.col(low).alias("low"), pl.col(high).alias("high")).alias("ends"))
+    by_time = released.select(time, pl.struct(ends).alias("ends"))
     parts = by_time.with_columns(row.alias("row")).partition_by(time, as_dict=True)
     for at, when in enumerate(times.to_list()):
         part = parts[(when,)]

@@ -8,13 +8,14 @@ from typing import Any
 
 import polars as pl
 
-from shoal.core.errors import PolicyError, UsageError
+from shoal.core.errors import PolicyError, PromiseError, UsageError
 from shoal.core.frames import from_any
 from shoal.core.release import Release
 from shoal.core.schema import Schema
 from shoal.policy.document import Policy
 from shoal.promises.base import Promise, those_about
-from shoal.promises.kp_anonymity import KPAnonymity
+from shoal.promises.compact import compact
+from shoal.promises.kp_anonymity import KPAnonymity, judge_means
 from shoal.release.base import Job
 from shoal.release.judge import Judge
 from shoal.report.series_report import SeriesReport
@@ -38,6 +39,8 @@ class CurvesJob(Job):
 
     policy: Policy | None = None
     cells: str = "text"
+    compact: bool = False  # a row per group instead of one per record
+    representatives: bool = False  # the mean of each P-subgroup is published, too
     reading: Mapping[str, Any] = field(default_factory=dict)
 
     def run(self, data: Any, *, progress: Progress = silent) -> Release:
@@ -52,6 +55,7 @@ class CurvesJob(Job):
             reading["weights"] = _per_instant(reading, from_any(source)[0])
         made = group_series(source, k=promise.k, p=promise.p, **beside, seed=self.draw(), progress=progress, **reading)
         frame = made.frame()
+        notes = [*self.notes, f"pattern: {made.pattern!r}", *self._means(made, promise)]
         schema = Schema.build(quasi={}, sensitive=list(made.published.sensitive.columns))
         judge = Judge(schema, self.promises, instants=tuple(made.instants))
         verdict = judge.demand(frame)
@@ -65,17 +69,35 @@ class CurvesJob(Job):
             findings=list(verdict.findings),
             verified=True,
             figures=made.figures(),
-            notes=list(self.notes),
+            notes=notes,
             seed=self.seed,
         )
         return Release(
-            data=made.frame(typed=True) if self.cells == "struct" else made.data,
+            data=self._data(made),
             withheld=dict(made.withheld),
             report=report,
-            notes=list(self.notes),
+            notes=notes,
             positions=made.rows,
             curves=made,
         )
+
+    def _data(self, made: SeriesRelease) -> Any:
+        """The release in the form that was asked for; a compact one is judged as it will be read."""
+        if self.compact:
+            shown = compact(made.frame(), made.instants)
+            schema = Schema.build(quasi={}, sensitive=list(made.published.sensitive.columns))
+            Judge(schema, self.promises, instants=tuple(made.instants)).demand(shown)
+            return shown
+        return made.frame(typed=True) if self.cells == "struct" else made.data
+
+    def _means(self, made: SeriesRelease, promise: KPAnonymity) -> list[str]:
+        """What is said if means are published; an error, if one is of fewer curves than was promised."""
+        if not self.representatives:
+            return []
+        broken = next((f for f in judge_means(made.representative_frame(), promise) if not f.kept), None)
+        if broken is not None:
+            raise PromiseError(f"the release was not made: {broken}", where="representatives")
+        return [f"representatives are published: who knows values of a curve finds {promise.p}, not {promise.k}"]
 
     def _shown(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The columns of the view, masked, with the true subject in the place of its column."""

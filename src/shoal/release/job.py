@@ -23,10 +23,12 @@ from shoal.release.options import (
     OF_CURVES,
     OF_STREAMS,
     Common,
+    is_compact,
     judge_of_options,
     nothing_to_waive,
     of_options,
     reported,
+    with_means,
 )
 from shoal.release.promised import tightened
 from shoal.release.roles import MasksJob
@@ -120,7 +122,9 @@ def _curves_of_policy(policy: Policy, chosen: View, view: RoleView, more: dict[s
         policy=policy,
         types=policy.types(),
         exact=tuple(policy.exact(chosen)),
+        compact=is_compact(wishes),
         cells=wishes.one_of("cells", "text", "struct"),
+        representatives=with_means(wishes, more["promises"]),
         **reported(wishes, more),
     )
     return dataclasses.replace(job, reading={**reading, **view_reading(policy, job)})

@@ -21,6 +21,7 @@ from shoal.core.levels import Levels
 from shoal.core.schema import Schema
 from shoal.core.table import by_value
 from shoal.promises.base import Promise, those_about
+from shoal.promises.compact import expand, is_compact
 from shoal.promises.kp_anonymity import GROUP, LEVEL, PATTERN
 from shoal.verifier import Verdict, verify
 from shoal.views.derived import with_derived
@@ -72,6 +73,7 @@ class Judge:
         if not self.promises:
             raise UsageError("no promise to judge", where="verify", hint="give k, for example k=5")
         if those_about(self.promises, "curves"):
+            released = expand(released) if is_compact(released) else released
             verdict = self._curves(released)
         elif original is not None and those_about(self.promises, "events"):
             verdict = self._stream(released, original)

@@ -10,11 +10,11 @@ import msgspec
 from shoal.core.spec import Family, Spec
 from shoal.promises.base import Promise
 from shoal.release.wishes import Wishes
-from shoal.series import SERIES_METHODS
+from shoal.series import PATTERNS, SERIES_METHODS
 
 DEFAULT_METHOD = "local"
 ALTERING = ("step", "most")  # words of `set` that belong to perturbation
-PATTERN = ("word", "levels", "nested")  # and to patterns
+PATTERN = ("word", "levels", "nested", "period")  # and to patterns
 
 
 def method_of(
@@ -59,19 +59,18 @@ def with_effort(method: Any, wishes: Wishes) -> Any:
 def series_words(wishes: Wishes, promised: Spec | None, *, others: Sequence[Promise]) -> dict[str, Any]:
     """How curves are grouped: the method, and what ``set`` says about patterns, reading and altering."""
     from shoal.series.perturb import Perturb
-    from shoal.series.sax import Sax
 
     out: dict[str, Any] = {}
     settings = dict(wishes.take("set", {}))
-    if "aggregate" in settings:
-        out["aggregate"] = settings.pop("aggregate")
+    out |= {name: settings.pop(name) for name in ("aggregate", "zone") if name in settings}
+    kind = settings.pop("pattern", None)
     pattern = {name: settings.pop(name) for name in PATTERN if name in settings}
     altering = {name: settings.pop(name) for name in ALTERING if name in settings}
     perturb = wishes.take("perturb")
     if altering and not perturb:
         wishes.refuse("set", "nothing is altered", f"`step` and `most` belong to {wishes.spelled('perturb')}")
-    if pattern:
-        out["pattern"] = _spec(Sax, pattern, wishes)
+    if pattern or kind is not None:
+        out["pattern"] = PATTERNS.decode({"use": kind or "sax", **pattern}, wishes.spelled("set"))
     if perturb and not others:
         wishes.refuse("perturb", "has no effect without l: values are changed so that they differ", "give l, too")
     if perturb and any(getattr(p, "kind", None) != "frequency" for p in others):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,13 +27,14 @@ from shoal.release.stream import StreamJob
 from shoal.release.table import TableJob
 from shoal.release.wishes import Wishes
 from shoal.report.model import ending
+from shoal.series.representatives import FEWEST
 from shoal.streams.z_anonymity import ZAnon
 from shoal.tables import TABLE_METHODS
 
 OF_STREAMS = "a stream leaves in the order of its decisions"
 OF_CHUNKS = "nothing looks for linked rows in a growing table yet"
 OF_CURVES = "curves leave by their groups"
-READING = ("id", "time", "value", "every", "aggregate", "missing", "pattern", "perturb", "instants")
+READING = ("id", "time", "value", "every", "aggregate", "zone", "missing", "pattern", "perturb", "instants")
 
 
 class Common(NamedTuple):
@@ -137,7 +138,30 @@ def _curves_of_options(wishes: Wishes) -> CurvesJob:
     if wishes.has("weights"):
         reading["weights"] = wishes.take("weights")
     more = {**common._asdict(), "promises": promises, "schema": Schema({})}
-    return CurvesJob(reading=reading, cells=wishes.one_of("cells", "text", "struct"), **reported(wishes, more))
+    return CurvesJob(
+        reading=reading,
+        compact=is_compact(wishes),
+        cells=wishes.one_of("cells", "text", "struct"),
+        representatives=with_means(wishes, promises),
+        **reported(wishes, more),
+    )
+
+
+def is_compact(wishes: Wishes) -> bool:
+    """Whether a row per group is asked for, whose cells are text."""
+    asked = bool(wishes.take("compact", False))
+    if asked and wishes.has("cells"):
+        wishes.refuse("cells", "a compact release has text cells", "leave it out")
+    return asked
+
+
+def with_means(wishes: Wishes, promises: Sequence[Promise]) -> bool:
+    """Whether the mean of each P-subgroup is asked for, which needs a P that hides in it."""
+    asked = bool(wishes.take("representatives", False))
+    p = next(promise.p for promise in promises if isinstance(promise, KPAnonymity))
+    if asked and p < FEWEST:
+        wishes.refuse("representatives", f"a mean of {p} curves tells each of them", f"promise p={FEWEST} or more")
+    return asked
 
 
 def _instants(wishes: Wishes) -> list[str]:

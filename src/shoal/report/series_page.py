@@ -23,6 +23,11 @@ NO_DIVERSITY = (
     "Shared secrets.",
     "If all curves of a P-subgroup have the same sensitive value, it is known of each: l-diversity answers that.",
 )
+MEANS = "representatives"
+ABOUT_MEANS = (
+    "Means beside envelopes.",
+    "Who knows values of a curve finds its subgroup of P, not its group of k; who knows all others learns the last.",
+)
 MEASURES = {
     "value": "instant value loss: root mean square of the envelope's widths",
     "ncp": "normalized certainty penalty: mean share of each instant's range",
@@ -94,6 +99,13 @@ def figures(report: SeriesReport) -> Figures:
     )
 
 
+ANSWERED = (
+    ("", "envelopes and patterns"),
+    ("means_", "with the mean curve of each subgroup"),
+    ("mdav_", "plain microaggregation: centroids of groups of k"),
+)
+
+
 def queries(report: SeriesReport) -> list[Section]:
     """How wrong answers from the release are, against the truth."""
     found = report.figures
@@ -101,20 +113,23 @@ def queries(report: SeriesReport) -> list[Section]:
         return []
     rows = [
         (
-            "how many curves lie in a range, over one to four instants",
-            f"{found['query_range']:.1%}",
-            f"surely and possibly differ by {found['query_range_bounds']:.1%} of the curves",
-        ),
-        (
-            "the ten curves most similar to one",
-            f"{found['query_similarity']:.1%} missed",
-            f"guessing misses {found['query_similarity_chance']:.1%}",
-        ),
+            words,
+            f"{found[f'query_{by}range']:.1%} ± {found[f'query_{by}range_spread']:.1%}",
+            f"{found[f'query_{by}similarity']:.1%} ± {found[f'query_{by}similarity_spread']:.1%}",
+            f"{found[f'query_{by}similarity_regret']:.3f}",
+        )
+        for by, words in ANSWERED
+        if f"query_{by}range" in found
     ]
-    about = "Answered from envelopes and patterns alone, compared with the original curves; 600 questions of each kind."
-    return [
-        Section("Questions to the release", [Grid(["Question", "Mean error", "For comparison"], rows)], about=about)
-    ]
+    about = (
+        "How many curves lie in a range over one to four instants, and which ten are most similar to one? 600 "
+        "questions of each kind, compared with the original curves; ± is the standard error of the mean. "
+        f"Envelopes tell a count for sure within {found['query_range_bounds']:.1%} of the curves; guessing misses "
+        f"{found['query_similarity_chance']:.1%} of the similar ones. Farther: how much farther (1 − correlation) the "
+        "ten found are than the true ten. Means are published only if one asks for them."
+    )
+    head = ["Answered from", "Error of a count", "Similar curves missed", "Farther"]
+    return [Section("Questions to the release", [Grid(head, rows)], about=about)]
 
 
 def losses(report: SeriesReport) -> Grid:
@@ -133,4 +148,5 @@ def _altered(report: SeriesReport) -> str:
 
 def _limits(report: SeriesReport) -> list[tuple[str, str]]:
     diverse = any("diversity" in finding.promise for finding in report.findings)
-    return [*([] if diverse else [NO_DIVERSITY]), *LIMITS]
+    means = any(MEANS in note for note in report.notes)
+    return [*([] if diverse else [NO_DIVERSITY]), *([ABOUT_MEANS] if means else []), *LIMITS]

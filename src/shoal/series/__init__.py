@@ -14,6 +14,16 @@ SERIES_METHODS: Family[SeriesMethod] = Family(
     },
 )
 
-PATTERNS: Family[Pattern] = Family("pattern", __name__, {"sax": "sax:Sax"})
+PATTERNS: Family[Pattern] = Family(
+    "pattern",
+    __name__,
+    {
+        "sax": "sax:Sax",
+        "seasonal": "seasonal:Seasonal",
+        "slope": "slope:Slope",
+        "shapelets": "shapelets:Shapelets",
+        "auto": "auto:Auto",
+    },
+)
 
 __all__ = ["PATTERNS", "SERIES_METHODS", "Encoded", "Pattern", "SeriesGrouping", "SeriesMethod"]

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from shoal.core.errors import InputError, UsageError
 from shoal.series.pattern import Floats
 
-Missing = Literal["error", "drop", "previous", "interpolate", "zero"]
+Missing = Literal["error", "drop", "previous", "interpolate", "stretch", "zero"]
+MADE = ("interpolate", "stretch")  # rules that make numbers which were not there
 LARGEST = 1e100  # squares of widths must stay finite
 
 
@@ -28,10 +29,19 @@ class Curves:
     whole: bool  # all values were integers
     left_out: tuple[str, ...] = ()  # columns that are not published
     dropped: int = 0  # subjects that fell to the rule for missing instants
+    variables: tuple[str, ...] = ()  # of a panel: as many blocks of instants stand side by side
+
+    @property
+    def names(self) -> list[str]:
+        """A name per column: the instant, of a panel after the name of its variable."""
+        times = [str(i) for i in self.instants]
+        return [f"{name} {time}" for name in self.variables for time in times] if self.variables else times
 
 
-def complete(values: Floats, rule: Missing, instants: Sequence[Any], where: str) -> tuple[Floats, NDArray[np.bool_]]:
-    """Values without gaps (NaN), and which curves are left.
+def complete(
+    values: Floats, rule: Missing, instants: Sequence[Any], where: str, *, at: Floats | None = None
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Values without gaps (NaN), and which curves are left; ``at`` says how far apart instants are, if unevenly.
 
     >>> complete(np.array([[1.0, np.nan, 3.0]]), "interpolate", ["W0", "W1", "W2"], "data")[0].tolist()
     [[1.0, 2.0, 3.0]]
@@ -53,29 +63,45 @@ def complete(values: Floats, rule: Missing, instants: Sequence[Any], where: str)
             f"{int(gaps.sum()):,} instants are missing in {int(gaps.any(axis=1).sum()):,} of {len(values):,} series; "
             f"the first is instant {instants[column]} of row {row + 1}",
             where=where,
-            hint="declare a rule: missing = drop, previous, interpolate or zero",
+            hint="declare a rule: missing = drop, previous, interpolate, stretch or zero",
         )
     kept = np.asarray(~(gaps.any(axis=1) if rule == "drop" else gaps.all(axis=1)))
     values, gaps = values[kept].copy(), gaps[kept]
     if rule == "zero":
         values[gaps] = 0.0
-    elif rule in ("previous", "interpolate"):
+    elif rule in ("previous", "interpolate", "stretch"):
         for row in np.flatnonzero(gaps.any(axis=1)):
-            values[row] = _fill(values[row], gaps[row], rule)
+            values[row] = _fill(values[row], gaps[row], rule, np.arange(values.shape[1]) if at is None else at)
     elif rule != "drop":
         raise UsageError(
             f"there is no rule {rule!r} for missing instants",
             where="missing",
-            hint="one of: error, drop, previous, interpolate, zero",
+            hint="one of: error, drop, previous, interpolate, stretch, zero",
         )
     return values, kept
 
 
-def _fill(curve: Floats, gap: NDArray[np.bool_], rule: str) -> Floats:
+def complete_blocks(
+    values: Floats, rule: Missing, instants: Sequence[Any], blocks: int, *, at: Floats | None = None
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """The same for the variables of a panel, block by block; a curve is left if every block of it is."""
+    parts = np.split(values, blocks, axis=1)
+    done = [complete(part, rule, instants, "series", at=at) for part in parts]
+    kept = np.logical_and.reduce([fine for _, fine in done])
+    whole = np.full((len(values), values.shape[1]), np.nan)
+    width = len(instants)
+    for block, (part, fine) in enumerate(done):
+        whole[fine, block * width : (block + 1) * width] = part
+    return whole[kept], kept
+
+
+def _fill(curve: Floats, gap: NDArray[np.bool_], rule: str, at: NDArray[Any]) -> Floats:
     known = np.flatnonzero(~gap)
     if rule == "interpolate":
-        out: Floats = np.interp(np.arange(len(curve)), known, curve[known])
+        out: Floats = np.interp(at, at[known], curve[known])
         return out
+    if rule == "stretch":  # a shorter curve is the same one, run through faster
+        return np.interp(np.linspace(0, len(known) - 1, len(curve)), np.arange(len(known)), curve[known])
     # before the first known value there is no previous one: the first stands in
     last = known[np.maximum(np.searchsorted(known, np.arange(len(curve)), side="right") - 1, 0)]
     return curve[last]

@@ -10,7 +10,7 @@ import polars as pl
 
 from shoal.core.errors import InputError, UsageError
 from shoal.core.frames import require
-from shoal.series.input import Curves, Missing, complete, number_column, refuse_kind
+from shoal.series.input import MADE, Curves, Missing, complete_blocks, number_column, refuse_kind
 
 Aggregate = Literal["mean", "sum", "min", "max", "last", "count", "median", "p10", "p25", "p75", "p90", "p95"]
 EXACT = ("sum", "min", "max", "last")  # whole numbers stay whole
@@ -23,15 +23,17 @@ def from_long(
     *,
     id: str,  # noqa: A002 - the word of the command line
     time: str,
-    value: str,
+    value: str | Sequence[str],
     sensitive: Sequence[str] = (),
     every: str | float | None = None,
     aggregate: Aggregate = "mean",
     missing: Missing = "error",
+    zone: str | None = None,
 ) -> Curves:
     """Curves from a long table; ``every`` (``1h``, or a number for numeric time) makes regular instants by averaging.
 
-    Text in the time column is read as numbers, ISO dates or times where all of it can be.
+    Several ``value`` columns make a panel. Text in the time column is read as numbers, ISO dates or times where all of
+    it can be. ``zone`` is the time zone whose days and hours ``every`` means; times must say theirs.
 
     Without ``every`` the instants are the points in time that occur; two values of a subject at one of them are an
     error. ``sensitive`` columns must say the same in every row of a subject.
@@ -40,7 +42,10 @@ def from_long(
     >>> from_long(long, id="who", time="at", value="value").values.tolist()
     [[3.0, 5.0], [4.0, 6.0]]
     """
-    require(frame, (id, time, value, *sensitive), "series")
+    values = [value] if isinstance(value, str) else list(value)
+    require(frame, (id, time, *values, *sensitive), "series")
+    if not values or len(set(values)) < len(values):
+        raise UsageError("expected one or more different columns of values", where="value")
     for name in (id, time, *sensitive):
         refuse_kind(frame[name], f"column {name!r}")
     for name in (id, time):
@@ -49,9 +54,11 @@ def from_long(
             raise InputError(
                 f"{frame[name].null_count():,} rows have no value; the first is row {first}", where=f"column {name!r}"
             )
-    numbers, whole = number_column(frame[value], "series")
-    known = pl.Series(numbers).fill_nan(None)
-    flat = pl.DataFrame({"id": frame[id], "time": _read(frame[time]), "value": known, "row": np.arange(len(numbers))})
+    numbers = [number_column(frame[name], "series") for name in values]
+    whole = all(kind for _, kind in numbers)
+    known = {f"value {at}": pl.Series(column).fill_nan(None) for at, (column, _) in enumerate(numbers)}
+    times = in_zone(_read(frame[time]), zone)
+    flat = pl.DataFrame({"id": frame[id], "time": times, "row": np.arange(frame.height), **known})
     if every is not None:
         flat = flat.with_columns(time=_bucket(flat["time"], every))
         whole = aggregate == "count" or (whole and aggregate in EXACT)
@@ -66,16 +73,18 @@ def from_long(
     subjects = flat.group_by("id").agg(pl.col("row").min()).sort("id")
     beside = _beside(frame, id, sensitive, subjects["row"].to_numpy())
     times = _instants(flat["time"], every)
-    matrix = _pivot(flat, subjects["id"], times, aggregate)
-    values, kept = complete(matrix, missing, [str(t) for t in times.to_list()], "series")
+    matrix = np.hstack([_pivot(flat, name, subjects["id"], times, aggregate) for name in known])
+    labels = [str(t) for t in times.to_list()]
+    filled, kept = complete_blocks(matrix, missing, labels, len(values), at=_places(times))
     return Curves(
-        np.ascontiguousarray(values),
+        np.ascontiguousarray(filled),
         times.to_list(),
         beside.filter(pl.Series(kept)) if sensitive else pl.DataFrame(),
         subjects["row"].to_numpy()[kept],
-        whole and missing != "interpolate",
-        tuple(c for c in frame.columns if c not in (time, value, *sensitive)),
+        whole and missing not in MADE,
+        tuple(c for c in frame.columns if c not in (time, *values, *sensitive)),
         dropped=int((~kept).sum()),
+        variables=tuple(values) if len(values) > 1 else (),
     )
 
 
@@ -87,11 +96,39 @@ def _read(times: pl.Series) -> pl.Series:
         numbers = times.cast(kind, strict=False)
         if not numbers.null_count():
             return numbers
+    for form in ("%FT%T%.f%#z", "%F %T%.f%#z"):
+        when = times.str.to_datetime(form, strict=False, time_unit="us", time_zone="UTC")
+        if not when.null_count():
+            return when
     for form in ("%F", "%FT%T%.f", "%F %T%.f", "%FT%R", "%F %R"):
         when = times.str.to_datetime(form, strict=False, time_unit="us")
         if not when.null_count():
             return when.cast(pl.Date) if form == "%F" else when
     return times
+
+
+def in_zone(times: pl.Series, zone: str | None) -> pl.Series:
+    """Points in time as clocks of a zone show them, if one is named."""
+    if zone is None:
+        return times
+    if times.dtype != pl.Datetime or times.dtype.time_zone is None:  # type: ignore[attr-defined]
+        raise UsageError(
+            f"expected times that say their zone, found {times.dtype}",
+            where="zone",
+            hint="for example 2024-03-31T01:30:00+01:00; leave `zone` out for times that do not",
+        )
+    try:
+        return times.dt.convert_time_zone(zone)
+    except pl.exceptions.PolarsError:
+        raise UsageError("there is no such time zone", where="zone", hint="for example Europe/Berlin") from None
+
+
+def _places(times: pl.Series) -> Any:
+    """How far instants are from the first: gaps between uneven ones are filled by time, not by count."""
+    if times.dtype == pl.String:
+        return np.arange(len(times), dtype=np.float64)
+    numbers = times if times.dtype.is_numeric() else times.to_physical()
+    return (numbers - numbers.min()).cast(pl.Float64).to_numpy() if len(times) else np.zeros(0)
 
 
 def _bucket(times: pl.Series, every: str | float) -> pl.Series:
@@ -118,10 +155,11 @@ def _instants(times: pl.Series, every: str | float | None) -> pl.Series:
     _refuse_void(times, every)
     if times.dtype.is_temporal():
         pick = pl.datetime_range if times.dtype == pl.Datetime else pl.date_range
-        grid = pl.select(pick(pl.lit(times.min()), pl.lit(times.max()), interval=str(every)))
-        return grid.to_series().cast(times.dtype)
-    first, last, step = float(times.min()), float(times.max()), float(every)  # type: ignore[arg-type]
-    return pl.Series(first + step * np.arange(round((last - first) / step) + 1)).cast(times.dtype)
+        # not as Python times: these cannot tell the two hours of a night in which clocks go back
+        first, last = (pl.lit(times.sort()[[at]]).first() for at in (0, -1))
+        return pl.select(pick(first, last, interval=str(every))).to_series().cast(times.dtype)
+    low, high, step = float(times.min()), float(times.max()), float(every)  # type: ignore[arg-type]
+    return pl.Series(low + step * np.arange(round((high - low) / step) + 1)).cast(times.dtype)
 
 
 def _refuse_void(times: pl.Series, every: str | float) -> None:
@@ -139,7 +177,8 @@ def _refuse_void(times: pl.Series, every: str | float) -> None:
         )
 
 
-def _pivot(flat: pl.DataFrame, ids: pl.Series, times: pl.Series, aggregate: Aggregate) -> Any:
+def _pivot(flat: pl.DataFrame, name: str, ids: pl.Series, times: pl.Series, aggregate: Aggregate) -> Any:
+    flat = flat.select("id", "time", pl.col(name).alias("value"))
     how = {
         "mean": pl.col("value").mean(),
         "sum": pl.when(pl.col("value").count() > 0).then(pl.col("value").sum()),

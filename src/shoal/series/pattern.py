@@ -77,6 +77,10 @@ class Pattern(Spec, frozen=True):
     (True, 1)
     """
 
+    def fitted(self, values: Floats, k: int, p: int) -> Pattern:
+        """The pattern to encode these curves with, for groups of ``k`` and subgroups of ``p``: itself, or a choice."""
+        return self
+
     def encode(self, values: Floats) -> Encoded:
         """The words of every row of ``values`` at every level."""
         raise NotImplementedError

@@ -45,12 +45,19 @@ class Published:
     level: NDArray[np.int16]
     sensitive: pl.DataFrame
     whole: bool
+    variables: tuple[str, ...] = ()  # of a panel: as many blocks of instants stand side by side
+
+    @property
+    def names(self) -> list[str]:
+        """A name per column of the envelopes."""
+        times = [str(i) for i in self.instants]
+        return [f"{name} {time}" for name in self.variables for time in times] if self.variables else times
 
     def wide(self, *, typed: bool = False) -> pl.DataFrame:
         """A row per record: its envelope as text ``[low, high]``, or as a struct of two numbers if ``typed``."""
-        _refuse_names([str(i) for i in self.instants], self.sensitive.columns)
+        _refuse_names(self.names, self.sensitive.columns)
         make = self._structs if typed else self._texts
-        envelope = [make(at).gather(self.group).alias(str(name)) for at, name in enumerate(self.instants)]
+        envelope = [make(at).gather(self.group).alias(name) for at, name in enumerate(self.names)]
         return pl.DataFrame(
             [
                 pl.Series(GROUP, self.group),
@@ -63,8 +70,9 @@ class Published:
 
     def long(self, time: str, value: str) -> pl.DataFrame:
         """A row per record and instant; ``series`` numbers the records of this release."""
-        low, high = f"{value}_low", f"{value}_high"
-        _refuse_names([RECORD, time, low, high], self.sensitive.columns)
+        values = self.variables or (value,)
+        ends = [f"{name}_{end}" for name in values for end in ("low", "high")]
+        _refuse_names([RECORD, time, *ends], self.sensitive.columns)
         records, instants = len(self.group), len(self.instants)
         kind = pl.Int64 if self.whole else pl.Float64
         record = np.repeat(np.arange(records), instants)
@@ -73,19 +81,32 @@ class Published:
                 pl.Series(RECORD, record),
                 pl.Series(GROUP, self.group[record]),
                 pl.Series(time, list(self.instants)).gather(np.tile(np.arange(instants), records)),
-                pl.Series(low, self.low[self.group].ravel()).cast(kind),
-                pl.Series(high, self.high[self.group].ravel()).cast(kind),
+                *[
+                    pl.Series(f"{name}_{end}", part[self.group].ravel()).cast(kind)
+                    for block, name in enumerate(values)
+                    for end, part in zip(("low", "high"), self._block(block), strict=True)
+                ],
                 self.pattern.gather(record).alias(PATTERN),
                 pl.Series(LEVEL, self.level[record]),
                 *[taken(column, record) for column in self.sensitive.get_columns()],
             ]
         )
 
+    def _block(self, block: int) -> tuple[Floats, Floats]:
+        """The envelopes of one variable."""
+        width = len(self.instants)
+        part = slice(block * width, (block + 1) * width)
+        return self.low[:, part], self.high[:, part]
+
     def arrays(self) -> SeriesArrays:
-        """Plain arrays."""
+        """Plain arrays; of a panel with a third dimension for its variables."""
+        low, high = self.low[self.group], self.high[self.group]
+        if self.variables:
+            shape = (len(self.group), len(self.variables), len(self.instants))
+            low, high = (ends.reshape(shape).transpose(0, 2, 1) for ends in (low, high))
         return SeriesArrays(
-            self.low[self.group],
-            self.high[self.group],
+            low,
+            high,
             self.pattern.to_numpy(),
             self.level,
             self.group,

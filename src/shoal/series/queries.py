@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 from shoal.core.cells import read
 from shoal.core.errors import InputError, UsageError
 from shoal.core.frames import require
-from shoal.measures.series import pattern_loss
+from shoal.measures.series import pattern_loss, warped_distance
+from shoal.promises.compact import expand, is_compact
 from shoal.series.pattern import Floats, Pattern
-from shoal.series.publish import LEVEL, PATTERN
-from shoal.series.representatives import Representatives
+from shoal.series.publish import GROUP, LEVEL, PATTERN
+from shoal.series.representatives import INERTIA, SIZE, TOGETHER, Representatives
+
+NODES = 9  # points at which the common factor of a curve's instants is taken
 
 
 class Count(NamedTuple):
@@ -40,61 +43,86 @@ class Released:
     shapes: Floats  # per distinct (level, word)
     which: NDArray[np.int64]
     means: Representatives | None = None  # if they are published, too
+    whole: bool = False  # all values are whole numbers
 
     def count(self, low: float, high: float, instants: Sequence[int]) -> Count:
         """How many records lie in ``[low, high]`` at all of the instants.
 
         Expected: a value is as likely anywhere in its envelope, and a curve that is inside at its least likely
-        instant is inside at the others, because neighbours in time are alike. With representatives a value is
-        as likely as a normal law with their mean and spread says.
+        instant is inside at the others, because neighbours in time are alike. With representatives each value
+        follows a normal law with their mean and spread inside its envelope, and instants agree as they say.
         """
         at = list(instants)
         if not at or not low <= high:
             raise UsageError("expected an ordered range and at least one instant", where="range query")
         bottom, top = self.low[:, at], self.high[:, at]
-        overlap = np.minimum(top, high) - np.maximum(bottom, low)
-        width = top - bottom
-        share = np.divide(overlap, width, out=np.ones_like(width), where=width > 0)
-        share = np.where(overlap < 0, 0.0, share)
         inside = ((bottom >= low) & (top <= high)).all(axis=1)
         touched = ((bottom <= high) & (top >= low)).all(axis=1)
         if self.means is not None:
-            bounds = [np.asarray(sure, np.float64)[:, None] for sure in (inside, touched)]
-            share = np.clip(self._likely(low, high, at), *bounds)
-        return Count(int(inside.sum()), float(share.min(axis=1).sum()), int(touched.sum()))
+            expected = float((self._likely(low, high, at) * self.means.size).sum())
+        else:
+            overlap = np.minimum(top, high) - np.maximum(bottom, low)
+            width = top - bottom
+            share = np.divide(overlap, width, out=np.ones_like(width), where=width > 0)
+            expected = float(np.where(overlap < 0, 0.0, share).min(axis=1).sum())
+        least, most = int(inside.sum()), int(touched.sum())
+        return Count(least, min(max(expected, least), most), most)
 
     def _likely(self, low: float, high: float, at: list[int]) -> Floats:
-        """How likely a record lies in a range at each instant, from the mean and spread of its subgroup."""
+        """How likely a record of each subgroup lies in a range at all of the instants."""
+        from shoal.kernels.series.likely import likely
+
         assert self.means is not None
-        mean, spread = self.means.mean[:, at], self.means.spread[:, at]
-        wide = np.where(spread > 0, spread, 1.0)
-        with np.errstate(over="ignore"):  # infinitely many deviations away is far enough
-            ends = [np.clip((end - mean) / wide, -9, 9) for end in (low, high)]
-        normal = np.vectorize(NormalDist().cdf, otypes=[np.float64])
-        share = np.where(spread > 0, normal(ends[1]) - normal(ends[0]), (mean >= low) & (mean <= high))
-        out: Floats = share[self.means.which]
+        first = self.means.first()
+        spot = np.ix_(first, np.array(at))
+        bottom, top = self.low[spot], self.high[spot]
+        told = self.means.spread[:, at]
+        spread = np.where(np.isnan(told), (top - bottom) / np.sqrt(12), told)  # not told: as likely anywhere
+        gap = np.abs(np.subtract.outer(at, at)).sum() / max(1, len(at) * (len(at) - 1))
+        together = np.minimum(self.means.together, INERTIA) ** max(1.0, gap)
+        nodes, weights = _nodes()
+        out = np.empty(len(first))
+        mean = np.ascontiguousarray(self.means.mean[:, at])
+        likely(mean, spread, bottom, top, together, low, high, 0.5 if self.whole else 0.0, nodes, weights, out)
         return out
 
-    def similar(self, curve: Floats, most: int) -> tuple[NDArray[np.int64], Floats]:
+    def similar(self, curve: Floats, most: int, *, warp: int | None = None) -> tuple[NDArray[np.int64], Floats]:
         """The records whose pattern is most like a curve, best first, and their distance (1 - correlation).
 
-        Among records with one pattern those come first whose envelope is nearest to the curve.
+        With ``warp`` it is the distance of dynamic time warping, where instants may be so far off. Among
+        records with one pattern those come first whose envelope is nearest to the curve.
         """
         query = np.asarray(curve, np.float64)
         if query.shape != self.low.shape[1:]:
             raise UsageError(f"expected {self.low.shape[1]} instants, found {query.size}", where="similarity query")
         one = np.ascontiguousarray(query[None, :])
         shapes, which = (self.shapes, self.which) if self.means is None else (self.means.mean, self.means.which)
-        far = pattern_loss(shapes, one, np.zeros(len(shapes), np.int64))
-        outside = np.maximum(self.low - query, 0) + np.maximum(query - self.high, 0)
-        order = np.lexsort((np.arange(len(which)), (outside**2).sum(axis=1), far[which]))[:most]
-        return order, far[which[order]]
+        if warp is None:
+            far = pattern_loss(shapes, one, np.zeros(len(shapes), np.int64))
+        else:
+            far = warped_distance(shapes, query, warp)
+        away = far[which]
+        last = np.partition(away, most - 1)[most - 1] if 0 < most < len(away) else np.inf
+        near = np.flatnonzero(away <= last)  # envelopes decide between few: only theirs are looked at
+        outside = np.maximum(self.low[near] - query, 0) + np.maximum(query - self.high[near], 0)
+        order = near[np.lexsort((near, (outside**2).sum(axis=1), away[near]))[:most]]
+        return order, away[order]
 
 
-def read_released(frame: pl.DataFrame, instants: Sequence[str], pattern: Pattern) -> Released:
-    """A release from its wide frame, with envelopes as text or as structs."""
+@lru_cache
+def _nodes() -> tuple[Floats, Floats]:
+    """Where a standard normal factor is taken, and how much each point weighs (Gauss and Hermite)."""
+    at, weight = np.polynomial.hermite_e.hermegauss(NODES)
+    return at, weight / weight.sum()
+
+
+def read_released(
+    frame: pl.DataFrame, instants: Sequence[str], pattern: Pattern, representatives: pl.DataFrame | None = None
+) -> Released:
+    """A release from its wide frame, with envelopes as text or as structs; and its representatives, if at hand."""
+    frame = expand(frame) if is_compact(frame) else frame
     require(frame, (*instants, PATTERN, LEVEL), "queries")
-    ends = [_ends(frame[name]) for name in instants]
+    ends = [envelope_ends(frame[name]) for name in instants]
     words = frame.select(LEVEL, PATTERN).unique(maintain_order=True)
     shapes = [pattern.rebuild(int(level), [word])[0] for level, word in words.iter_rows()]
     which = frame.select(LEVEL, PATTERN).join(words.with_row_index("at"), on=[LEVEL, PATTERN], maintain_order="left")
@@ -104,10 +132,34 @@ def read_released(frame: pl.DataFrame, instants: Sequence[str], pattern: Pattern
         np.column_stack([high for _, high in ends]),
         np.ascontiguousarray(pattern.stretch(features, len(instants))),
         which["at"].to_numpy().astype(np.int64),
+        None if representatives is None else read_representatives(representatives, frame, instants),
+        whole=all(_is_whole(low) and _is_whole(high) for low, high in ends),
     )
 
 
-def _ends(column: pl.Series) -> tuple[Floats, Floats]:
+def read_representatives(means: pl.DataFrame, frame: pl.DataFrame, instants: Sequence[str]) -> Representatives:
+    """The table of representatives beside a wide release, row by row what its records have in common."""
+    about = (GROUP, PATTERN, LEVEL)
+    parts = [[f"{name}_{part}" for name in instants] for part in ("mean", "spread")]
+    require(means, (*about, SIZE, TOGETHER, *parts[0], *parts[1]), "representatives")
+    require(frame, about, "queries")
+    rows = means.select(about).with_row_index("at").with_columns(pl.col(LEVEL).cast(frame[LEVEL].dtype))
+    rows = rows.with_columns(pl.col(GROUP).cast(frame[GROUP].dtype))
+    which = frame.select(about).join(rows, on=about, how="left", maintain_order="left")["at"]
+    counted = np.bincount(which.drop_nulls().to_numpy(), minlength=means.height) if means.height else np.zeros(0)
+    if which.null_count() or not np.array_equal(counted, means[SIZE].to_numpy()):
+        raise InputError("these representatives are not of this release", where="representatives")
+    mean, spread = (means.select(pl.col(names).cast(pl.Float64).fill_null(np.nan)).to_numpy() for names in parts)
+    together = means[TOGETHER].cast(pl.Float64).to_numpy()
+    return Representatives(mean, spread, together, means[SIZE].to_numpy(), which.to_numpy().astype(np.int64))
+
+
+def _is_whole(ends: Floats) -> bool:
+    return bool((ends == np.floor(ends)).all())
+
+
+def envelope_ends(column: pl.Series) -> tuple[Floats, Floats]:
+    """The least and the greatest value of each cell of a released instant."""
     if column.dtype == pl.Struct:
         return tuple(column.struct.field(end).cast(pl.Float64).to_numpy() for end in ("low", "high"))  # type: ignore[return-value]
     if column.dtype.is_numeric():
@@ -137,13 +189,14 @@ def query_errors(
     ``truth`` are all curves, ``records`` the curve of each released record. ``range`` is the mean relative error of
     counts over one to four neighbouring instants (relative to at least 1 % of the records); ``range_bounds`` the mean
     distance of the bounds as a share of the records; ``similarity`` the share of the truly most similar ``most``
-    curves that are not among as many answers; ``similarity_chance`` what a random answer would miss. ``_spread`` is
-    the standard error of a mean over that many queries.
+    curves that are not among as many answers, ``similarity_regret`` how much farther (1 - correlation) the answers are
+    than those; ``similarity_chance`` what a random answer would miss. ``_spread`` is the standard error of a mean over
+    that many queries.
     """
     rng = np.random.default_rng([seed, 0x9])
     n, instants = truth.shape
     most = min(most, n)
-    wrong, loose, missed = [], [], []
+    wrong, loose, missed, regret = [], [], [], []
     for _ in range(queries):
         length = int(rng.integers(1, min(4, instants) + 1))
         start = int(rng.integers(0, instants - length + 1))
@@ -158,11 +211,13 @@ def query_errors(
         far = pattern_loss(np.ascontiguousarray(truth), np.ascontiguousarray(query[None, :]), np.zeros(n, np.int64))
         nearest = np.lexsort((np.arange(n), far))[:most]
         missed.append(1 - len(np.intersect1d(records[found], nearest)) / most)
+        regret.append(far[records[found]].mean() - far[nearest].mean())
     return {
         "range": float(np.mean(wrong)),
         "range_spread": float(np.std(wrong) / np.sqrt(queries)),
         "range_bounds": float(np.mean(loose)),
         "similarity": float(np.mean(missed)),
         "similarity_spread": float(np.std(missed) / np.sqrt(queries)),
+        "similarity_regret": float(np.mean(regret)),
         "similarity_chance": 1 - most / n,
     }

@@ -5,6 +5,7 @@ Nothing here verifies: whoever publishes runs the promise's own check on the rel
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict, Unpack, get_args
@@ -22,15 +23,17 @@ from shoal.series.diverse import group_diverse, refuse_promises, rules_for
 from shoal.series.input import Curves, Missing
 from shoal.series.long import Aggregate, from_long
 from shoal.series.method import Progress, SeriesGrouping, SeriesMethod, check_sizes, silent
+from shoal.series.panel import comparable, pattern_of
 from shoal.series.pattern import Encoded, Floats, Pattern
 from shoal.series.perturb import Perturb
 from shoal.series.publish import GROUP, LEVEL, PATTERN, Published, order_of_publication
 from shoal.series.queries import Released, query_errors
-from shoal.series.representatives import Representatives, represent
-from shoal.series.wide import from_matrix, from_wide
+from shoal.series.representatives import FEWEST, Representatives, represent
+from shoal.series.wide import from_lists, from_matrix, from_wide
 
 DEFAULT_METHOD = "kapra"
 QUERIED = 20_000  # records up to which figures hold the errors of queries
+COMPARED = 8_000  # curves up to which centroids of plain microaggregation are made beside
 QUERIES = 600  # fewer give another figure with every seed
 
 
@@ -62,7 +65,7 @@ class SeriesRelease:
     @property
     def instants(self) -> list[str]:
         """The envelope columns of :meth:`frame`."""
-        return [str(i) for i in self.curves.instants]
+        return self.curves.names
 
     def representatives(self) -> Representatives:
         """The mean curve of each P-subgroup: more to ask than envelopes, and more that is told; see the class."""
@@ -72,23 +75,48 @@ class SeriesRelease:
         """A row per P-subgroup: group, pattern, level, size, and per instant its mean and spread."""
         published = self.published
         about = {GROUP: published.group, PATTERN: published.pattern, LEVEL: published.level}
-        return self.representatives().frame(self.curves.instants, pl.DataFrame(about))
+        return self.representatives().frame(self.curves.names, pl.DataFrame(about))
 
     def query_errors(self, queries: int = QUERIES, seed: int = 0, *, representatives: bool = False) -> dict[str, float]:
         """How wrong answers from this release are; see :func:`shoal.series.queries.query_errors`."""
+        released = self.released(representatives=representatives)
+        return query_errors(released, self.curves.values, self.records, queries=queries, seed=seed)
+
+    def released(self, *, representatives: bool = False) -> Released:
+        """What queries see of this release, with its representatives or without."""
         group, word = self.published.group, self.grouping.word[self.records]
         words, which = np.unique(word, return_inverse=True)
         shapes = self.pattern.stretch(self.encoded.shapes(words), self.curves.values.shape[1])
         means = self.representatives() if representatives else None
-        released = Released(self.published.low[group], self.published.high[group], shapes, which, means)
-        return query_errors(released, self.curves.values, self.records, queries=queries, seed=seed)
+        low, high = self.published.low[group], self.published.high[group]
+        return Released(low, high, shapes, which, means, self.curves.whole)
+
+    def answered(self, queries: int = QUERIES, seed: int = 0) -> dict[str, dict[str, float]]:
+        """Errors of queries answered from envelopes and patterns, with means, and from plain microaggregation.
+
+        ``means`` is there if every subgroup may have one, ``mdav`` (the centroids of groups of the same k) up to
+        8,000 curves.
+        """
+        from shoal.series.centroids import microaggregated
+
+        sizes = np.bincount(self.grouping.cells()[self.records]) if len(self.records) else np.zeros(1)
+        out = {"": self.query_errors(queries, seed)}
+        if sizes.min() >= FEWEST:
+            out["means_"] = self.query_errors(queries, seed, representatives=True)
+        values = self.curves.values
+        if len(values) <= COMPARED:
+            k = int(np.bincount(self.published.group).min())
+            everyone = np.arange(len(values))
+            out["mdav_"] = query_errors(microaggregated(values, k), values, everyone, queries=queries, seed=seed)
+        return out
 
     def figures(self) -> dict[str, float]:
         """Loss, sizes, counts and errors of queries, for a report."""
         sizes = np.bincount(self.published.group)
         cells = self.grouping.cells()
         counts = np.bincount(cells[cells >= 0])
-        errors = self.query_errors() if len(self.records) <= QUERIED else {}
+        asked = len(self.records) <= QUERIED and not self.curves.variables  # a range has one unit
+        answered = self.answered() if asked else {}
         return {
             **self.loss.figures(),
             "groups": float(len(sizes)),
@@ -96,7 +124,7 @@ class SeriesRelease:
             "subgroups": float(len(counts)),
             "smallest_subgroup": float(counts.min(initial=len(self.published.group))),
             "altered": float(sum(self.altered.values())),
-            **{f"query_{name}": error for name, error in errors.items()},
+            **{f"query_{by}{name}": error for by, errors in answered.items() for name, error in errors.items()},
         }
 
 
@@ -107,10 +135,11 @@ class Reading(TypedDict, total=False):
     sensitive: Sequence[str] | Mapping[str, Any]
     instants: Sequence[str] | None
     time: str | None
-    value: str | None
+    value: str | Sequence[str] | None
     every: str | float | None
     aggregate: Aggregate
     missing: Missing
+    zone: str | None
 
 
 class Words(Reading, total=False):
@@ -137,11 +166,13 @@ def anonymize_series(
     """Curves made (k,P)-anonymous: k under one envelope, P of them with one pattern.
 
     A table is wide (a row per ``id``, a column per instant) unless ``time`` and ``value`` name the columns of a long
-    one; a NumPy array or a list of rows is a matrix, with ``sensitive`` as a mapping of names to arrays. ``l``: no
+    one (several values make a panel), or ``value`` alone a column of lists; a NumPy array (of a panel with three
+    dimensions) or a list of rows is a matrix, with ``sensitive`` as a mapping of names to arrays. ``l``: no
     sensitive value in more than 1/l of a P-subgroup; ``t``: the values of every P-subgroup are spread like all
     released ones, within t; ``promises`` are others of their families, about columns of one's choice. They are minded
     while grouping; ``perturb`` changes values for ``l`` instead. ``weights`` per instant weigh the normalized certainty
-    penalty.
+    penalty. ``pattern``: ``sax``, ``seasonal``, ``slope``, ``shapelets``, or ``auto``, which takes the one that loses
+    least of whole curves.
 
     >>> import numpy as np
     >>> curves = np.add.outer(np.arange(8), [0, 1, 2, 3]); curves[::2] = curves[::2, ::-1]
@@ -157,21 +188,23 @@ def anonymize_series(
     curves, back = _read(data, **reading)
     check_sizes(len(curves.values), k, p)
     chosen = SERIES_METHODS.decode(method, where="method")
-    shape = PATTERNS.decode(pattern, where="pattern")
+    shape = pattern_of(curves, PATTERNS.decode(pattern, where="pattern"), k, p)
     encoded = shape.encode(curves.values)
+    space = comparable(curves)
     asked = _promises(curves.sensitive, l, t, promises)
     beside = curves.sensitive
     altered: dict[str, int] = {}
     if asked and perturb is None:
-        grouping = _diverse(curves, encoded, chosen, asked, k, p, seed, progress)
+        grouping = _diverse(dataclasses.replace(curves, values=space), encoded, chosen, asked, k, p, seed, progress)
     else:
-        grouping = chosen.group(curves.values, encoded, k, p, seed=seed, progress=progress)
+        grouping = chosen.group(space, encoded, k, p, seed=seed, progress=progress)
         beside, altered = _perturbed(curves.sensitive, grouping, l, perturb, asked, seed)
     why = "sensitive values" if asked and perturb is None else "no pattern in common"
     withheld = {"missing instants": curves.dropped, why: grouping.suppressed}
     low, high = _envelopes(curves.values, grouping)
     published, records = _publish(curves, encoded, grouping, beside, low, high)
-    found = _loss(curves.values, encoded, shape, grouping, (low, high), weights)
+    ends = (low, high) if space is curves.values else _envelopes(space, grouping)
+    found = _loss(space, encoded, shape, grouping, ends, weights)
     counted = {why: count for why, count in withheld.items() if count}
     return SeriesRelease(
         back(published), published, curves, encoded, grouping, records, chosen, shape, found, counted, altered
@@ -184,10 +217,11 @@ def _read(
     sensitive: Sequence[str] | Mapping[str, Any] = (),
     instants: Sequence[str] | None = None,
     time: str | None = None,
-    value: str | None = None,
+    value: str | Sequence[str] | None = None,
     every: str | float | None = None,
     aggregate: Aggregate = "mean",
     missing: Missing = "error",
+    zone: str | None = None,
 ) -> tuple[Curves, Any]:
     """The curves, and the way back to the form they came in."""
     for name, word, known in (("missing", missing, get_args(Missing)), ("aggregate", aggregate, get_args(Aggregate))):
@@ -211,6 +245,11 @@ def _read(
         # a new index: the one of the input would tell whose row it is
         return out.to_pandas() if kind == "pandas" else out.to_arrow() if kind == "pyarrow" else out
 
+    if zone is not None and time is None:
+        raise UsageError("`zone` needs a long table", where="zone", hint="name its columns by `time` and `value`")
+    if isinstance(value, str) and time is None and every is None and instants is None:
+        curves = from_lists(frame, id=id, value=value, sensitive=names, missing=missing)
+        return curves, lambda x: like(x.wide())
     if time is None and value is None:
         if every is not None:
             raise UsageError("`every` needs a long table", where="every", hint="name its columns by `time` and `value`")
@@ -222,9 +261,10 @@ def _read(
     if instants is not None:
         raise UsageError("a long table has no instant columns", where="instants", hint="leave out `time` and `value`")
     curves = from_long(
-        frame, id=id, time=time, value=value, sensitive=names, every=every, aggregate=aggregate, missing=missing
-    )
-    return curves, lambda x: like(x.long(time, value))
+        frame, id=id, time=time, value=value, sensitive=names, every=every, aggregate=aggregate, missing=missing,
+        zone=zone,
+    )  # fmt: skip
+    return curves, lambda x: like(x.long(time, value if isinstance(value, str) else value[0]))
 
 
 def _promises(sensitive: pl.DataFrame, l: float | None, t: float | None, promises: Sequence[Promise]) -> list[Promise]:
@@ -329,6 +369,7 @@ def _publish(
         level[order],
         around[order] if around.columns else around,
         curves.whole,
+        curves.variables,
     )
     return published, kept[order]
 

@@ -79,7 +79,7 @@ class Sax(Pattern, frozen=True, tag="sax"):
         first = 0
         for at, level in enumerate(ladder):
             kernels.letters(features, _breakpoints(level), letters)
-            kinds, which = _distinct(letters, level)
+            kinds, which = distinct(letters, level)
             codes[at] = which + first
             alphabet.append(kinds)
             first += len(kinds)
@@ -139,7 +139,7 @@ def _middles(level: int) -> Floats:
     return np.array([NormalDist().inv_cdf((2 * j + 1) / (2 * level)) for j in range(level)])
 
 
-def _distinct(letters: NDArray[np.uint8], level: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+def distinct(letters: NDArray[np.uint8], level: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The distinct rows in order, and which of them each row is."""
     key = np.zeros(len(letters), np.int64)
     room = 1

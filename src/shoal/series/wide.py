@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,17 @@ import polars as pl
 
 from shoal.core.errors import InputError, UsageError
 from shoal.core.frames import require
-from shoal.series.input import Curves, Missing, complete, number_column, refuse_kind, refuse_repeats, sensitive_column
+from shoal.series.input import (
+    MADE,
+    Curves,
+    Missing,
+    complete,
+    complete_blocks,
+    number_column,
+    refuse_kind,
+    refuse_repeats,
+    sensitive_column,
+)
 
 
 def from_wide(
@@ -45,10 +56,38 @@ def from_wide(
         columns,
         frame.select(sensitive)[rows] if sensitive else pl.DataFrame(),
         rows,
-        whole=all(whole for _, whole in numbers) and missing != "interpolate",
+        whole=all(whole for _, whole in numbers) and missing not in MADE,
         left_out=tuple(c for c in frame.columns if c not in (*columns, *sensitive)),
         dropped=len(kept) - len(rows),
     )
+
+
+def from_lists(
+    frame: pl.DataFrame,
+    *,
+    id: str | None,  # noqa: A002 - the word of the command line
+    value: str,
+    sensitive: Sequence[str] = (),
+    missing: Missing = "error",
+) -> Curves:
+    """Curves from a column of lists, a curve in each row; shorter ones have gaps at their end."""
+    require(frame, [*([id] if id is not None else []), value, *sensitive], "series")
+    if id is not None:
+        refuse_repeats(frame[id], f"column {id!r}")
+    column = frame[value]
+    if column.dtype == pl.Array:
+        column = column.arr.to_list()
+    inner = getattr(column.dtype, "inner", None)
+    if inner is None or not inner.is_numeric():
+        raise InputError(f"expected lists of numbers, found {column.dtype}", where=f"column {value!r}")
+    for name in sensitive:
+        refuse_kind(frame[name], f"column {name!r}")
+    beside = {name: frame[name] for name in sensitive}
+    curves = from_matrix(column.fill_null([]).to_list(), missing=missing)
+    around = pl.DataFrame(beside)[curves.rows] if sensitive else pl.DataFrame()
+    whole = inner.is_integer() and missing not in MADE
+    left_out = tuple(c for c in frame.columns if c not in (value, *sensitive))
+    return dataclasses.replace(curves, sensitive=around, whole=whole, left_out=left_out)
 
 
 def from_matrix(
@@ -59,11 +98,15 @@ def from_matrix(
     >>> from_matrix(np.array([[1.0, 2.0], [3.0, 4.0]])).values.shape
     (2, 2)
     """
-    matrix = _matrix(data)
+    matrix = _matrix(data, missing)
+    panel: tuple[str, ...] = ()
+    if matrix.ndim == 3:  # records, instants, values: the instants of each value stand side by side
+        panel = tuple(f"v{i}" for i in range(matrix.shape[2]))
+        matrix = matrix.transpose(0, 2, 1).reshape(len(matrix), -1)
     if ids is not None:
         refuse_repeats(pl.Series("ids", list(ids), strict=False), "ids")
-    names = [str(i) for i in range(matrix.shape[1])]
-    values, kept = complete(matrix.astype(np.float64), missing, names, "series")
+    names = [str(i) for i in range(matrix.shape[1] // max(1, len(panel)))]
+    values, kept = complete_blocks(matrix.astype(np.float64), missing, names, max(1, len(panel)))
     beside = [sensitive_column(name, column) for name, column in (sensitive or {}).items()]
     wrong = next((column for column in beside if len(column) != len(matrix)), None)
     if wrong is not None:
@@ -74,27 +117,33 @@ def from_matrix(
         )
     columns = pl.DataFrame(beside)
     rows = np.flatnonzero(kept)
-    whole = bool(np.issubdtype(matrix.dtype, np.integer))
+    whole = bool(np.issubdtype(matrix.dtype, np.integer)) and missing not in MADE
     return Curves(
         np.ascontiguousarray(values), names, columns[rows] if len(columns.columns) else columns, rows, whole,
-        dropped=len(kept) - len(rows),
+        dropped=len(kept) - len(rows), variables=panel,
     )  # fmt: skip
 
 
-def _matrix(data: Any) -> np.ndarray[Any, Any]:
+def _matrix(data: Any, missing: Missing) -> np.ndarray[Any, Any]:
     if not isinstance(data, np.ndarray):
         lengths = [len(row) for row in data]
+        if missing != "error" and len(set(lengths)) > 1:
+            longest = max(lengths)
+            data = [[*row, *[None] * (longest - len(row))] for row in data]
+            lengths = [longest] * len(lengths)
         ragged = next((at for at, length in enumerate(lengths) if length != lengths[0]), None)
         if ragged is not None:
             raise InputError(
                 f"expected {lengths[0]} instants in every row, found {lengths[ragged]} in row {ragged + 1}",
                 where="series",
-                hint="fill the missing instants with NaN and declare a rule for them",
+                hint="declare a rule for the missing instants: missing = stretch, previous, interpolate, zero or drop",
             )
         data = _numbers(data)
-    if data.ndim != 2 or data.shape[1] == 0:
+    if data.ndim not in (2, 3) or 0 in data.shape[1:]:
         raise InputError(
-            f"expected rows of numbers (two dimensions), found {data.ndim} of shape {data.shape}", where="series"
+            f"expected rows of numbers (two dimensions; three of a panel), found {data.ndim} of shape {data.shape}",
+            where="series",
+            hint="records x instants, or records x instants x values",
         )
     if data.dtype == object:
         data = _numbers(data.tolist())
