@@ -51,7 +51,12 @@ def compact(wide: pl.DataFrame, instants: Sequence[str]) -> pl.DataFrame:
         ]
         cell = msgspec.json.encode(Members(subgroups, beside), enc_hook=str).decode()
         rows.append((group, part.height, *part.select(instants).row(0), cell))
-    kinds = {GROUP: wide[GROUP].dtype, SIZE: pl.Int64, **{n: wide[n].dtype for n in instants}, MEMBERS: pl.String}
+    kinds: dict[str, Any] = {
+        GROUP: wide[GROUP].dtype,
+        SIZE: pl.Int64,
+        **{n: wide[n].dtype for n in instants},
+        MEMBERS: pl.String,
+    }
     return pl.DataFrame(rows, schema=kinds, orient="row")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -155,10 +155,10 @@ def is_compact(wishes: Wishes) -> bool:
     return asked
 
 
-def with_means(wishes: Wishes, promises: Sequence[Promise]) -> bool:
+def with_means(wishes: Wishes, promises: tuple[Promise, ...]) -> bool:
     """Whether the mean of each P-subgroup is asked for, which needs a P that hides in it."""
     asked = bool(wishes.take("representatives", False))
-    p = next(promise.p for promise in promises if isinstance(promise, KPAnonymity))
+    p = about_curves(promises)[0].p
     if asked and p < FEWEST:
         wishes.refuse("representatives", f"a mean of {p} curves tells each of them", f"promise p={FEWEST} or more")
     return asked

@@ -15,6 +15,7 @@ from shoal.series.pattern import Encoded, Floats, Ids, Pattern
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 PLAIN_UP_TO = 10  # the paper's series have 10 instants and a letter for each
 SEGMENTS = 6  # for longer ones; words of many letters hardly ever repeat
+AT_ONCE = 65_536  # curves that are normalized at once: a second copy of a million of them is half of the memory
 DECIMALS = 9  # a mean that lies on a breakpoint must not fall by rounding noise
 
 
@@ -102,10 +103,12 @@ class Sax(Pattern, frozen=True, tag="sax"):
         """The averages of the segments of every normalized series."""
         from shoal.kernels.series import sax as kernels
 
-        normal = np.empty_like(values)
-        kernels.normalize(values, normal)
         out = np.empty((len(values), self.length(values.shape[1])))
-        kernels.segment_means(normal, out)
+        normal = np.empty((min(len(values), AT_ONCE), values.shape[1]))
+        for start in range(0, len(values), AT_ONCE):
+            part = values[start : start + AT_ONCE]
+            kernels.normalize(part, normal)
+            kernels.segment_means(normal[: len(part)], out[start : start + AT_ONCE])
         # + 0.0: minus zero and zero are one number
         return np.round(out, DECIMALS) + 0.0
 
