@@ -74,6 +74,11 @@ def name(argument: Argument, value: Any) -> str:
     return value
 
 
+def name_or_names(argument: Argument, value: Any) -> str | list[str]:
+    """The name of one column; of a panel of curves several."""
+    return value if isinstance(value, str) else column_names(argument, value)
+
+
 def names(argument: Argument, value: Any) -> Any:
     """Names of columns: one name may stand alone. A mapping is for curves given as arrays."""
     if isinstance(value, Mapping):

@@ -177,6 +177,8 @@ def _stream_of_options(wishes: Wishes) -> StreamJob:
     if z is None or window is None:
         raise UsageError("nothing is promised", where="stream", hint="give a policy, or z and a window")
     time, subject, value = (wishes.take(name, name) for name in ("time", "subject", "value"))
+    if not isinstance(value, str):
+        wishes.refuse("value", "a stream has one value per event", "name one column")
     given = wishes.take("hierarchy")
     unit, late = wishes.one_of("unit", "s", "ms", "us", "ns"), wishes.take("late", "0s")
     schema = Schema(
