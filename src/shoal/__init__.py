@@ -20,6 +20,10 @@ _FACE = {
     "measure": "shoal.api",
     "attack": "shoal.api",
     "view": "shoal.api",
+    "compare": "shoal.api",
+    "check": "shoal.api",
+    "stream": "shoal.api",
+    "plan": "shoal.api",
     "anonymize_series": "shoal.api",
     "z_anonymity": "shoal.streams.z_stream",
     "hospital": "shoal.datasets.hospital",
@@ -46,7 +50,7 @@ _FACE = {
 __all__ = sorted(_FACE)
 
 if TYPE_CHECKING:
-    from shoal.api import anonymize, anonymize_series, attack, measure, verify, view
+    from shoal.api import anonymize, anonymize_series, attack, check, compare, measure, plan, stream, verify, view
     from shoal.core.errors import InputError, PolicyError, PromiseError, ShoalError, UsageError
     from shoal.core.hierarchy.calendar import Calendar
     from shoal.core.hierarchy.custom import Custom

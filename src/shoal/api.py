@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -16,10 +17,20 @@ from shoal.core.release import Release
 from shoal.core.schema import Schema
 from shoal.core.table import hierarchy_for
 from shoal.measures.attack import Attack, join, members
+from shoal.measures.z_plan import Plan, planned
+from shoal.measures.zk_model import Model
 from shoal.policy.document import Policy
+from shoal.policy.load import load
 from shoal.promises.base import Promise
-from shoal.release.arguments import Argument, column_names, stated_names
+from shoal.release.arguments import Argument, column_names, stated_names, whole
+from shoal.release.arguments import policy as checked_policy
+from shoal.release.checked import Checked, checked
+from shoal.release.compare import Comparison
+from shoal.release.compare import compare as compared
 from shoal.release.job import job_of, judge_of
+from shoal.release.options import schema_of
+from shoal.release.promised import tightened
+from shoal.release.stream import StreamJob
 from shoal.release.wishes import Wishes
 from shoal.report.measured import Measured, measured
 from shoal.report.series_report import SeriesReport
@@ -50,7 +61,7 @@ class Asked(TypedDict, total=False):
     method: TableMethod | str | Mapping[str, Any] | None
     effort: str | int | None
     seed: int | None
-    cells: Literal["text", "struct"]
+    cells: Literal["text", "struct", "bounds"]
     title: str
     keep_order: bool
     waive: str | Sequence[str]
@@ -65,6 +76,7 @@ def anonymize(data: Any, **asked: Unpack[Asked]) -> Release:
     spec). ``sensitive``: columns an outsider must not learn. ``plain``: further columns to show unchanged. A column
     you do not declare is left out. ``subject`` says whose row it is: people are counted, not rows. ``k`` people share
     each combination of quasi values; ``l`` and ``t`` speak about each sensitive column; ``promises`` takes any others.
+    ``cells="bounds"``: two typed columns per number (``age_low``, ``age_high``), for models; ``"struct"``: typed cells.
     ``method``, ``effort``: how groups are found. ``weights``: what a column's detail is worth. ``policy`` and
     ``view`` instead of columns: a policy file says it all, and ``k``, ``l``, ``t`` may only make it stronger.
     ``seed``: without one it is drawn in secret; with one the same call gives the same release. ``keep_order`` leaves
@@ -190,6 +202,95 @@ def attack(
                 hierarchy = hierarchy_for(known[name], schema[name])
                 nodes[name] = members(hierarchy.compile(known[name].unique())[0])
     return join(shown, known, names, nodes)
+
+
+def compare(
+    data: Any,
+    *,
+    methods: str | Sequence[TableMethod | str] = (),
+    k: int | Sequence[int] = (2, 5, 10, 50),
+    seed: int = 0,
+    **asked: Any,
+) -> Comparison:
+    """Methods and parameters side by side: what each loses against the risk it leaves.
+
+    ``quasi``, ``sensitive``, ``subject``, ``weights``, ``schema``, ``l``, ``t``, ``promises`` are those of
+    :func:`anonymize`. Without ``methods``, all of them. ``page`` and ``chart`` of the result draw loss against risk.
+
+    >>> import shoal
+    >>> people = shoal.hospital(60, seed=1)
+    >>> shoal.compare(people, quasi=["age", "sex"], methods="datafly", k=[2, 5])
+    <Comparison of 2 releases, 2 on the frontier>
+    """
+    wishes = Wishes(asked)
+    chosen = schema_of(wishes)
+    promises, _ = tightened((), chosen, wishes)
+    wishes.done("a comparison")
+    if not chosen.quasi:
+        raise UsageError("no quasi column is declared", where="quasi", hint="name what an outsider may know")
+    ks = [whole(Argument("k", "k"), each) for each in ([k] if isinstance(k, int) else k)]
+    named = [methods] if isinstance(methods, str) else list(methods)
+    return compared(from_any(data)[0], chosen, methods=named, ks=ks, promises=promises, seed=seed)
+
+
+def check(policy: str | Path | Policy, data: Any = None, *, together: int = 2, keys: KeyRing | None = None) -> Checked:
+    """Is a policy whole, and safe? With a sample of the data: a dry run of every view, and what roles learn together.
+
+    >>> import polars as pl, shoal
+    >>> from shoal.policy.load import parse
+    >>> policy = parse("columns: {name: identifier, diag: sensitive}\\nviews: {ward: {show: [diag]}}")
+    >>> shoal.check(policy, pl.DataFrame({"name": ["F. Ott"], "diag": ["E10"]}))
+    <Checked: 1 views, 0 failed, 0 sets of roles compared>
+    """
+    found = policy if isinstance(policy, Policy) else load(checked_policy(Argument("policy", "policy"), policy))
+    frame = None if data is None else from_any(data)[0]
+    return checked(found, frame, keys=keys, together=whole(Argument("together", "together"), together))
+
+
+def stream(events: Any, **asked: Any) -> Release:
+    """A table of events released as a stream, in the order of its rows; see also :func:`shoal.z_anonymity` for a
+    stream that is fed event by event.
+
+    A ``policy`` and a ``view``, or ``z`` and ``window``, and which columns are ``time``, ``subject`` and ``value`` (so
+    called if not given), with the ``unit`` of time, its ``hierarchy``, how ``late`` events may come. The report says
+    how many were withheld and why, and what looks wrong in the events.
+
+    >>> import polars as pl, shoal
+    >>> visits = pl.DataFrame({"time": [0, 1, 2], "subject": ["a", "b", "c"], "value": ["x", "x", "y"]})
+    >>> shoal.stream(visits, z=2, window="1h").data["value"].to_list()
+    ['x']
+    """
+    job = job_of(Wishes(asked))
+    if not isinstance(job, StreamJob):
+        raise UsageError("this is no stream", where="stream", hint="give z and window, or a view with a stream method")
+    return job.run(events)
+
+
+def plan(
+    *,
+    z: int = 20,
+    k: int = 2,
+    goal: float | None = None,
+    method: Literal["exact", "paper2020"] = "exact",
+    samples: int = 20_000,
+    **people: Any,
+) -> Plan:
+    """What z buys: the probability that a person shares everything released of them with at least k - 1 others.
+
+    ``people`` are the parameters of :class:`shoal.measures.zk_model.Model`: ``users``, ``attributes``, ``rate``,
+    ``exponent``, ``windows``, ``exposed`` (the measured probability of every value), ``seed``. With a ``goal``, also
+    the smallest z that reaches it.
+
+    >>> import shoal
+    >>> shoal.plan(z=20, k=2, method="paper2020")
+    <Plan: z = 20 makes 86.9% of the people 2-anonymous>
+    """
+    known = [f.name for f in fields(Model) if f.init]
+    wrong = next((name for name in people if name not in known), None)
+    if wrong is not None:
+        raise UsageError(f"there is no option {wrong}", where="plan", hint=f"one of: {', '.join(known)}")
+    counts = {name: whole(Argument(name, name), value) for name, value in (("z", z), ("k", k), ("samples", samples))}
+    return planned(Model(**people), counts["z"], counts["k"], goal=goal, method=method, samples=counts["samples"])
 
 
 def intersection(before: Any, after: Any, quasi: Sequence[str], subject: str) -> dict[str, float]:

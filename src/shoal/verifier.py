@@ -19,10 +19,11 @@ from shoal.core.errors import UsageError
 from shoal.core.frames import require
 from shoal.core.groups import Finding, Groups
 from shoal.core.levels import Levels
+from shoal.core.notebook import Shown
 from shoal.promises import Promise
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class Verdict(Shown, msgspec.Struct, frozen=True):
     """All findings about one release."""
 
     findings: tuple[Finding, ...]
@@ -40,6 +41,11 @@ class Verdict(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return "\n".join(str(f) for f in self.findings)
+
+    def __repr__(self) -> str:
+        broken = sum(not f.kept for f in self.findings)
+        words = "every promise is kept" if self.kept else f"{broken} of {len(self.findings)} promises broken"
+        return f"<Verdict on {self.rows:,} rows: {words}>"
 
 
 def verify(

@@ -53,12 +53,4 @@ def attack(
     means = None if representatives is None else files.read(representatives, separator=reading.split)
     people = read_table(register, reading, names(on), types)
     found = join(shown, people, names(on), schema=known, representatives=means)
-    if json:
-        answer(as_json(found))
-        return
-    answer(
-        f"{found.unique:,} of {found.rows:,} released rows match exactly one person of the register; "
-        f"{found.none:,} match nobody\n"
-        f"guessing evenly, an attacker names {found.expected:,.1f} of them rightly; "
-        f"the fewest matches of a row: {found.smallest:,}"
-    )
+    answer(as_json(found) if json else str(found))

@@ -207,7 +207,8 @@ class To:
     report
         Also write a report: .html with pictures, .json or .txt.
     cells
-        `text` (the default), or `struct` for typed cells in Parquet.
+        `text` (the default), `bounds` for two columns per number (`age_low`, `age_high`), or `struct` for typed cells
+        in Parquet.
     dry_run
         Do everything, write nothing.
     json
@@ -216,7 +217,7 @@ class To:
 
     output: Output = None
     report: str | None = None
-    cells: Literal["text", "struct"] | None = None
+    cells: Literal["text", "struct", "bounds"] | None = None
     dry_run: Flag = False
     json: Json = False
 

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from shoal.core.cells import SUPPRESSED, read
 from shoal.core.levels import Levels
+from shoal.core.notebook import Shown
 
 Nodes = Mapping[str, frozenset[str]]
 
 
-class Attack(msgspec.Struct, frozen=True):
+class Attack(Shown, msgspec.Struct, frozen=True):
     """What joining with a register finds.
 
     ``unique`` released rows match exactly one entry of the register, ``none`` match nobody; ``expected`` is how many
@@ -27,6 +28,17 @@ class Attack(msgspec.Struct, frozen=True):
     none: int
     expected: float
     smallest: int  # fewest matches of a row that has any
+
+    def __str__(self) -> str:
+        return (
+            f"{self.unique:,} of {self.rows:,} released rows match exactly one person of the register; "
+            f"{self.none:,} match nobody\n"
+            f"guessing evenly, an attacker names {self.expected:,.1f} of them rightly; "
+            f"the fewest matches of a row: {self.smallest:,}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Attack on {self.rows:,} rows: {self.unique:,} match one person, {self.expected:,.1f} named rightly>"
 
 
 def join(

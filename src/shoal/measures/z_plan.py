@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from shoal.core.errors import UsageError
+from shoal.core.notebook import Shown
 from shoal.measures.zk_model import Method, Model
 
 
-class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
+class Plan(Shown, msgspec.Struct, frozen=True, omit_defaults=True):
     """The share of people whom ``z`` makes k-anonymous, with its standard error; with a ``goal``, what reaches it."""
 
     z: int

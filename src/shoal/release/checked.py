@@ -8,13 +8,14 @@ import polars as pl
 from shoal.core.errors import UsageError
 from shoal.core.keys import KeyRing
 from shoal.core.known import doubts, refuse_few
+from shoal.core.notebook import Shown
 from shoal.policy.document import Policy
 from shoal.release.collusion import Pool
 from shoal.release.roles import known, notes, pools
 from shoal.views.explain import explain
 
 
-class Checked(msgspec.Struct, frozen=True):
+class Checked(Shown, msgspec.Struct, frozen=True):
     """What a check found: how many views, which keys are not at hand, what roles learn together, which views failed."""
 
     views: int
@@ -39,11 +40,6 @@ class Checked(msgspec.Struct, frozen=True):
 
     def __repr__(self) -> str:
         return f"<Checked: {self.views} views, {len(self.failed)} failed, {len(self.pools)} sets of roles compared>"
-
-    def _repr_html_(self) -> str:
-        from shoal.report.notebook import words
-
-        return words(str(self))
 
 
 def checked(

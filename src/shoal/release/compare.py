@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import PromiseError, UsageError
+from shoal.core.notebook import Shown
 from shoal.core.release import read_alike, recode
 from shoal.core.schema import Schema
 from shoal.core.table import code
@@ -40,11 +41,17 @@ class Row(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class Comparison(Shown, msgspec.Struct, frozen=True):
     """All rows, and how many people the table has."""
 
     rows: list[Row]
     people: int
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.rows)} releases, {sum(r.frontier for r in self.rows)} on the frontier>"
 
     def text(self) -> str:
         """A table for a terminal; ``*`` marks the frontier."""

@@ -105,7 +105,7 @@ def _of_policy(wishes: Wishes) -> Job:
         types=policy.types(),
         exact=tuple(policy.exact(chosen)),
         method=with_effort(method, wishes),
-        cells=wishes.one_of("cells", "text", "struct"),
+        cells=wishes.one_of("cells", "text", "struct", "bounds"),
         **reported(wishes, more),
     )
 

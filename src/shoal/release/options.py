@@ -117,7 +117,7 @@ def of_options(wishes: Wishes) -> Job:
             **more,
         )
     method = with_effort(method_of(wishes, (TABLE_METHODS,), None), wishes)
-    return TableJob(method=method, cells=wishes.one_of("cells", "text", "struct"), **reported(wishes, more))
+    return TableJob(method=method, cells=wishes.one_of("cells", "text", "struct", "bounds"), **reported(wishes, more))
 
 
 def _curves_of_options(wishes: Wishes) -> CurvesJob:

@@ -18,6 +18,7 @@ from shoal.core.frames import from_any
 from shoal.core.groups import Finding
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.known import doubts
+from shoal.core.notebook import Shown
 from shoal.core.release import Release
 from shoal.core.schema import Schema
 from shoal.core.time import micros
@@ -75,6 +76,8 @@ class StreamJob(Job):
 
         z-anonymity is verified beside the original events, groups by how they read.
         """
+        from shoal.release.doubts import doubts as plausible
+
         frame = from_any(data)[0]
         parts: list[pl.DataFrame] = []
         numbers: list[int] = []
@@ -88,7 +91,7 @@ class StreamJob(Job):
         positions = np.array(numbers, np.int64)
         verdict = self._verdict(judge, frame, released, positions)
         counters = dict(runner.method.counters)
-        doubtful = doubts(runner.method.known)
+        doubtful = [*doubts(runner.method.known), *(f"doubt: {doubt}" for doubt in plausible(self, frame))]
         withheld = {"withheld by the method": frame.height - int((positions >= 0).sum())}
         report = StreamReport(
             title=self.title,
@@ -123,7 +126,7 @@ class StreamJob(Job):
         return judge.demand(released, people=people, every_row=True)
 
 
-class StreamReport(msgspec.Struct, frozen=True, kw_only=True):
+class StreamReport(Shown, msgspec.Struct, frozen=True, kw_only=True):
     """What a stream method made of a file."""
 
     title: str
@@ -136,6 +139,13 @@ class StreamReport(msgspec.Struct, frozen=True, kw_only=True):
     counters: dict[str, int]
     seed: int | None = None
     notes: list[str] = []
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        verdict = "verified" if self.verified else "not verified"
+        return f"<StreamReport: {self.released:,} of {self.rows:,} events released by {self.method}, {verdict}>"
 
     def json(self) -> str:
         """All figures, for machines."""

@@ -13,9 +13,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal import __version__
+from shoal.core.bounds import bounded
 from shoal.core.frames import from_any
 from shoal.core.known import doubts, refuse_few
 from shoal.core.release import Boxes, Release, read_alike, recode
+from shoal.core.schema import Column, Schema
 from shoal.core.table import Table, code
 from shoal.measures.loss import loss
 from shoal.measures.utility import utility
@@ -69,6 +71,9 @@ class TableJob(Job):
         released, groups = recode(rows, schema, table, labels, boxes, typed=self.cells == "struct")
         people = None if schema.subject is None else rows[schema.subject]
         verdict = self._judged(schema, table, released, people, groups)
+        shown, parts = released, dict[str, tuple[str, ...]]()
+        if self.cells == "bounds":
+            shown, parts = self._bounded(released, schema, table, people, groups)
         order = publication_order(table, groups, seed, keep=self.keep_order)
         kept = np.flatnonzero(groups >= 0)[order]
         report = self._report(frame, rows, table, labels, boxes, groups, released, verdict)
@@ -84,9 +89,9 @@ class TableJob(Job):
         model = Model(schema, table, labels, boxes, self.promises, people)
         # window masks withhold rows: positions are those of the input, not of what was left of it
         positions = kept if masked is None else masked.rows.to_numpy()[kept]
-        shuffled = released[order]
-        untouched = [c for c in released.columns if c not in schema.quasi] if masked is None else []
-        whole = back(shuffled, kept, untouched) if masked is None else masked.finish(shuffled)
+        shuffled = shown[order]
+        untouched = [c for c in shown.columns if c in released.columns and c not in schema.quasi]
+        whole = back(shuffled, kept, untouched) if masked is None else masked.finish(shuffled, parts)
         return Release(
             data=whole,
             groups=self._groups_of_input(frame.height, groups, masked),
@@ -125,6 +130,27 @@ class TableJob(Job):
         verdict = Judge(schema, self.promises).demand(released, people=whose, levels=levels, every_row=True)
         linked = Adversary(schema, self.promises, self.view, self.waived).demand(released, whose, levels)
         return msgspec.structs.replace(verdict, findings=(*verdict.findings, *linked))
+
+    def _bounded(
+        self,
+        released: pl.DataFrame,
+        schema: Schema,
+        table: Table,
+        people: pl.Series | None,
+        groups: NDArray[np.int32],
+    ) -> tuple[pl.DataFrame, dict[str, tuple[str, ...]]]:
+        """Numbers as their bounds, judged again as they would be read; and the columns that stand for each."""
+        numbers = [
+            name for name, levels in zip(table.names, table.levels, strict=True) if levels.values.dtype.is_numeric()
+        ]
+        shown, made = bounded(released, numbers)
+        columns: dict[str, Column] = {}
+        for name, column in schema.columns.items():
+            columns |= {part: Column("quasi") for part in made[name]} if name in made else {name: column}
+        whose = None if people is None else people.gather(np.flatnonzero(groups >= 0))
+        levels = {name: s.levels for name, s in table.sensitive.items() if s.levels is not None}
+        Judge(Schema(columns), self.promises).demand(shown, people=whose, levels=levels, every_row=True)
+        return shown, made
 
     def _report(
         self,

@@ -8,6 +8,7 @@ import msgspec
 import polars as pl
 
 from shoal.core.groups import Groups
+from shoal.core.notebook import Shown
 from shoal.measures.risk import Risk, risk
 from shoal.promises.base import Promise
 from shoal.promises.l_diversity import LDiversity
@@ -26,7 +27,7 @@ class Diversity(msgspec.Struct, frozen=True):
     t_ordered: float | None = None
 
 
-class Measured(msgspec.Struct, frozen=True):
+class Measured(Shown, msgspec.Struct, frozen=True):
     """The privacy a table reaches, raw or released; ``unit`` says whether people or rows were counted."""
 
     rows: int
@@ -35,6 +36,9 @@ class Measured(msgspec.Struct, frozen=True):
     k: int
     sensitive: dict[str, Diversity]
     risk: Risk
+
+    def __repr__(self) -> str:
+        return f"<Measured: {self.rows:,} rows, k = {self.k}, {self.risk.unique:,} {self.unit} alone in their group>"
 
     def __str__(self) -> str:
         lines = [

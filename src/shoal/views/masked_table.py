@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -30,13 +31,18 @@ class MaskedTable:
     rows: pl.Series
     notes: tuple[str, ...] = ()
 
-    def finish(self, released: pl.DataFrame) -> pl.DataFrame:
-        """The released frame with the hidden columns in their places."""
+    def finish(self, released: pl.DataFrame, parts: Mapping[str, tuple[str, ...]] | None = None) -> pl.DataFrame:
+        """The released frame with the hidden columns in their places; ``parts`` stand where their column stood."""
         if self.view.hidden == "drop":
             return released
         value = SUPPRESSED if self.view.hidden == "star" else None
-        hidden = [pl.lit(value, dtype=pl.String).alias(c) for c in self.view.hides if c not in released.columns]
-        return released.with_columns(hidden).select([c for c in self.view.schema.columns if c != BESIDE])
+        hidden = [
+            pl.lit(value, dtype=pl.String).alias(c)
+            for c in self.view.hides
+            if c not in released.columns and c not in (parts or {})
+        ]
+        places = ((parts or {}).get(c, (c,)) for c in self.view.schema.columns if c != BESIDE)
+        return released.with_columns(hidden).select([name for place in places for name in place])
 
 
 def masked_table(policy: Policy, role: str, frame: pl.DataFrame, keys: KeyRing | None = None) -> MaskedTable:

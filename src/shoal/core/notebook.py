@@ -1,8 +1,17 @@
-"""Results in a notebook: the words of the terminal, and nothing that a page around them could be broken by."""
+"""Results in a notebook: the words of the terminal, and nothing that could break the page around them."""
 
 from __future__ import annotations
 
 from html import escape
+
+
+class Shown:
+    """A result that a notebook shows as its text."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        return words(str(self))
 
 
 def words(text: str) -> str:
