@@ -36,6 +36,9 @@ views:
     show: [time, client, age, diag]
     masks: {client: pseudonym, age: {use: bucket, width: 10}}
   nurse: {show: [time, diag], hidden: "null"}
+  pulse:
+    show: [time, age]
+    masks: {age: {use: aggregate, function: mean, k: 2, window: {use: tumbling, size: 10s}}}
   market:
     show: [time, site]
     hidden: drop
@@ -118,6 +121,18 @@ def test_what_waits_for_company_is_the_same_until_the_file_ends(role, people, ba
     assert len(whole) <= 6
 
 
+@given(PEOPLE, st.integers(1, 40))
+@settings(max_examples=15)
+def test_windows_are_the_same_until_the_file_ends(people, batch):
+    values = records(people)
+    found = served("pulse", values, batch)
+    whole = lines(shoal.view(frame_of(values), VISITS, "pulse", keys=KEYS, seed=0).data)
+    for value in found:
+        whole.remove(value)  # raises if the file lacks it
+    last = 2 * (len(people) - 1) // 10  # the window that is still open; one comes every two seconds
+    assert all(msgspec.json.decode(value)["time"] // 10 == last for value in whole)
+
+
 def test_a_box_is_used_again_on_a_topic_only_if_the_policy_says_so():
     """Everyone sees when a record comes to a topic: there the default is the stricter one, in a file it is not."""
     view = VISITS.views["research"]
@@ -138,3 +153,13 @@ def test_a_method_draws_from_the_same_key_on_a_topic_and_in_a_file(role):
 def test_a_service_never_draws_a_key_of_its_own():
     with pytest.raises(shoal.UsageError):
         stateful.carrying_job(VISITS, "market", KeyRing()).lasting_key()
+
+
+def test_noise_without_a_shown_subject_is_refused_before_any_event():
+    view = VISITS.views["noisy"]
+    hidden = msgspec.structs.replace(view, show=("time", "site"), masks={})
+    policy = msgspec.structs.replace(VISITS, views={"noisy": hidden})
+    with pytest.raises(shoal.PolicyError, match="subject is not shown"):
+        job_of(Wishes({"policy": policy, "view": "noisy", "keys": KEYS}))
+    with pytest.raises(shoal.PolicyError, match="subject is not shown"):
+        stateful.check(policy, "noisy")

@@ -192,6 +192,14 @@ def stream_job(policy: Policy, role: str, keys: KeyRing, **more: Any) -> StreamJ
             hint="mask it, or do not show it",
         )
     refuse_sources_in_clear(view)
+    subject = policy.schema.subject
+    if method.invents and (subject is None or subject in view.hides):
+        # said here, because a service that ends at its first event is found too late
+        raise PolicyError(
+            "invented events stand under a name, and the subject is not shown",
+            where=f"views.{chosen.name}.show",
+            hint="show it masked",
+        )
     # a quasi column this role does not see is nothing to decide
     seen = {n: c for n, c in policy.schema.columns.items() if c.role != "quasi" or n not in view.hides}
     return StreamJob(
