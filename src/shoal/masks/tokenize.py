@@ -139,7 +139,7 @@ class FormatPreserving(Running):
     def __init__(self, spec: Tokenize, context: Context) -> None:
         super().__init__("str")
         letters = ALPHABETS.get(spec.alphabet, spec.alphabet)
-        self._letters, self._place = letters, {c: i for i, c in enumerate(letters)}
+        self._letters, self._number_of = letters, {c: i for i, c in enumerate(letters)}
         self._shortest = FF1.shortest(len(letters))
         # the epoch cannot stand in a token that keeps its format: the check value names it
         self._cipher = FF1(spec.derive(context, epoch=spec.checked(context)), len(letters))
@@ -172,8 +172,8 @@ class FormatPreserving(Running):
 
     def _numerals(self, text: str) -> list[int] | None:
         """The characters that are encrypted; none if the text does not fit."""
-        numerals = [self._place[c] for c in text if c in self._place]
-        fits = len(numerals) >= self._shortest and all(c in self._place or c in SEPARATORS for c in text)
+        numerals = [self._number_of[c] for c in text if c in self._number_of]
+        fits = len(numerals) >= self._shortest and all(c in self._number_of or c in SEPARATORS for c in text)
         return numerals if fits else None
 
     def _apply(self, text: str, cipher: Callable[[list[int]], list[int]]) -> str | None:
@@ -181,7 +181,7 @@ class FormatPreserving(Running):
         if numerals is None:
             return None
         out = iter(cipher(numerals))
-        return "".join(self._letters[next(out)] if c in self._place else c for c in text)
+        return "".join(self._letters[next(out)] if c in self._number_of else c for c in text)
 
 
 class Vaulted(Running):

@@ -93,10 +93,12 @@ class Adversary:
     def _links(self, name: str, values: NDArray[np.int64], whose: NDArray[np.int64], *, known: bool) -> bool:
         """Whether equal values of a column mean the same person, with some person in several rows."""
         names_people = self.view is not None and self.view.schema[name].role in ("subject", "identifier")
+        # without subjects, rows are people: equal values of a plain column mean nothing
         if not known and not names_people:
             return False
         pairs = pl.DataFrame({"value": values, "person": whose})
         many = pairs.group_by("value").agg(pl.len().alias("rows"), pl.col("person").n_unique().alias("people"))
+        # a value that stands once links nothing
         several = many.filter(pl.col("rows") > 1)
         if not several.height:
             return False

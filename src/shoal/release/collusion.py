@@ -116,6 +116,7 @@ class _Measure:
         rows = self._rows(views)
         linked = self._linked(chosen)[rows.to_numpy()]
         every = set().union(*(v.columns for v in views))
+        # where one of them sees all columns in clear, pooling adds nothing
         single = any(every == set(v.columns) == set(v.clear) for v in views)
         left, right = (views[:-1], views[-1])
         fit = self._fit(left, right, rows)
@@ -142,6 +143,7 @@ class _Measure:
                 others = tuple(i for i in chosen if i != last)
                 left, right = [self.views[i] for i in others], self.views[last]
                 fit = self._fit(left, right, rows)
+                # three roles link a record if two of them do and the third fits only there
                 out[at] |= self._linked(others)[at] & (fit == 1)
             self._known[chosen] = out
         return self._known[chosen]
@@ -163,6 +165,7 @@ class _Measure:
                 if column in skip or column not in right.columns:
                     continue
                 a, b = mine[column].cast(pl.String), theirs[column].cast(pl.String)
+                # masked under two keys: nothing can be compared; under one key it can
                 if (column in view.keyed or column in right.keyed) and not a.equals(b):
                     continue
                 out.append(Comparison(column, a, b))

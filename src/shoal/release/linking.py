@@ -55,6 +55,7 @@ def candidates(compared: Sequence[Comparison], people: pl.Series) -> NDArray[np.
         return np.full(n, people.n_unique(), np.int64)
     left, right = pl.DataFrame(mine), pl.DataFrame([*theirs, people.alias("who")])
     keys = [f"{at}" for at in range(len(compared))]
+    # beyond that, by what is surely common alone: more people then seem to fit, never fewer
     if overlapping and _size(left, right, keys) <= MOST_PAIRS:
         joined = left.unique().join(right, on=keys, how="inner", nulls_equal=True)
         for name, pairs in overlapping:
@@ -86,6 +87,7 @@ def _components(a: pl.Series, b: pl.Series) -> pl.Series:
         np.minimum.at(least, theirs, label[mine])
         fresh = label.copy()
         np.minimum.at(fresh, mine, least[theirs])
+        # labels only fall, so this ends
         if np.array_equal(fresh, label):
             return pl.Series(label[mine])
         label = fresh

@@ -58,7 +58,9 @@ def fit(values: pl.Series, kind: Type | None) -> pl.Series:
         return values if kind is None or dtype != pl.Null() else values.cast(dtype_of(kind))
     if found == "str" and dtype == pl.String():
         return _from_text(values, kind)
+    # null where it does not fit: the caller counts those, and no message of the engine quotes one
     made = values.cast(dtype_of(kind), strict=False)
+    # a cast would cut 2.5 to 2 and say nothing
     if (kind, found) == INEXACT:
         exact = pl.DataFrame({"was": values, "is": made}).select(
             pl.when(pl.col("is").cast(pl.Float64) == pl.col("was")).then(pl.col("is")).alias(values.name)

@@ -79,7 +79,7 @@ class FrameGate:
         """The view as expressions, one per top-level column; window masks come after them."""
         out: list[pl.Expr] = []
         for name, node in self._top().items():
-            out.append(self._place(node, pl.col(name)).alias(name))
+            out.append(self._expressed(node, pl.col(name)).alias(name))
         return out
 
     def apply(self, frame: pl.DataFrame, window: int | None = None) -> Masked:
@@ -99,6 +99,7 @@ class FrameGate:
         rows = pl.int_range(frame.height, eager=True, dtype=pl.Int64).alias("row")
         subject = self.view.schema.subject
         people = frame.select(self._source(subject))[subject] if subject and self._has(subject) else None
+        # a vault must hold its tokens before anybody reads one
         self._settle()
         if not self.view.windows:
             return Masked(data, rows, people.cast(pl.String) if people is not None else None, 0)
@@ -181,14 +182,15 @@ class FrameGate:
     def _source(self, column: str) -> pl.Expr:
         return place_of(column, self._flat)
 
-    def _place(self, node: Node, at: pl.Expr) -> pl.Expr:
+    def _expressed(self, node: Node, at: pl.Expr) -> pl.Expr:
         if self.view.is_hidden(node):
             return pl.lit(None if self.view.hidden == "null" else SUPPRESSED, dtype=pl.String())
         if node.leaf is not None:
             return self._leaf(node.leaf, at)
         if node.element is not None:
             return self._list(node, at)
-        fields = [self._place(below, at.struct.field(name)).alias(name) for name, below in node.fields.items()]
+        fields = [self._expressed(below, at.struct.field(name)).alias(name) for name, below in node.fields.items()]
+        # an object that is not there stays so: one full of nulls would say that there is one
         return pl.when(at.is_not_null()).then(pl.struct(fields))
 
     def _leaf(self, column: str, at: pl.Expr) -> pl.Expr:
@@ -245,6 +247,7 @@ class FrameGate:
             made = pl.Series(column, [None] * len(values), dtype=dtype_of(running.type))
             if running.type is None or running.type == type_of(values.dtype):
                 made = made.cast(values.dtype)
+            # a frame that is one window of a stream is not cut again
             cut = self._cut(frame, None if window is not None else spec.window)
             for number, (rows, context) in enumerate(cut, window or 0):
                 out = running.apply(values[context], people[context] if people is not None else None, number)
@@ -259,6 +262,7 @@ class FrameGate:
     def _cut(self, frame: pl.DataFrame, window: AnyWindow | None) -> list[tuple[list[int], list[int]]]:
         if window is None:
             return [(list(range(frame.height)), list(range(frame.height)))] if frame.height else []
+        # a file may be in any order: nothing in it is late
         assigner: Assigner[int] = Assigner(window, late=FOREVER)
         for row, time in enumerate(self.times(frame)):
             assigner.push(time, row)

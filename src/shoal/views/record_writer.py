@@ -50,6 +50,7 @@ class RecordWriter:
         lines += [f"{variable} = {self._made(column)}" for column, variable in self._derived.items()]
         outs = [f"en({self._record(v, m)})" for v, m in zip(self._views, self._masks, strict=True)]
         source = "\n ".join([*lines, f"return ({', '.join(outs)},)"])
+        # only numbered names stand in the source: column names and values are data, and never code
         exec(compile(source, "<view>", "exec"), self._names)
         return self._names["views"]  # type: ignore[no-any-return]
 
@@ -133,10 +134,10 @@ class _Role:
             elif below.leaf is not None and (made := self._writer.derived(below.leaf)) is not None:
                 parts.append(self._leaf(below.leaf, made))
             else:
-                parts.append(self._place(below, read.fields[name], self._writer.child(read, at, name)))
+                parts.append(self._source(below, read.fields[name], self._writer.child(read, at, name)))
         return f"{self._writer.constant(struct_of(node))}({', '.join(parts)})"
 
-    def _place(self, node: Node, read: Node, source: str) -> str:
+    def _source(self, node: Node, read: Node, source: str) -> str:
         if self.is_clear(node, read):
             return source
         if node.leaf is not None:
@@ -147,7 +148,7 @@ class _Role:
         if node.element is not None:
             assert read.element is not None
             item = self._writer.new_item()
-            inner = self._place(node.element, read.element, item)
+            inner = self._source(node.element, read.element, item)
             return f"(None if {source} is None else [{inner} for {item} in {source}])"
         return f"(None if {source} is None else {self.fields(node, read, source)})"
 
@@ -159,6 +160,7 @@ class _Role:
             answer = self._writer.constant(mask.value)
             return answer if mask.nulls else f"(None if {value} is None else {answer})"
         others = "".join(f", {self._writer.elsewhere(name)}" for name in mask.by)
+        # a column repeats its values, and a look-up is cheaper than a mask
         if mask.pure and not mask.by and not mask.nulls and self._view.schema[column].type in KEPT:
             return f"(None if (w := {value}) is None else {self._writer.constant(Answers(mask.one))}[w])"
         function = self._writer.constant(mask.one)

@@ -70,6 +70,7 @@ class WindowGate:
     """
 
     def __init__(self, view: RoleView, keys: KeyRing | None = None) -> None:
+        # two windows would publish one record at two moments
         windows = {mask.window for mask in view.windows.values()}
         if len(windows) != 1 or None in windows:
             raise UsageError(
@@ -83,6 +84,7 @@ class WindowGate:
         self._soonest = self._oldest = FOREVER  # of those: the earliest time, and the clock when the first came
         self._dated = any(c.type == "datetime" for c in view.schema.columns.values())
         self._assigner: Assigner[bytes] = Assigner(windows.pop(), late=time.late)  # type: ignore[arg-type]
+        # a schema that no frame can hold is told now, not when the first window ends
         frame_of([], view.schema)
         self._decode = msgspec.json.Decoder(record_type(tree(view.schema.given), view.schema)).decode
         self._number = 0
@@ -94,6 +96,7 @@ class WindowGate:
             row = self._read(record)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
             return [Outcome(number, None, "unreadable")]
+        # the record as it came: it is decoded again when its window ends, and held state is small
         item = msgspec.msgpack.encode((number, record))
         if self._clock is None:
             return self._publish(self._assigner.push(number, item))
@@ -193,6 +196,7 @@ class WindowGate:
         frame = frame_of([self._read(record) for _, record in held], self._view.schema)
         viewed = FrameGate(self._view, frame.schema, self._keys).apply(frame, window=window.number)
         released = dict(zip(viewed.rows.to_list(), viewed.data.to_dicts(), strict=True))
+        # a sliding window also looks at records that an earlier one has published
         due = {e.number for e in window.events}
         out: list[Outcome] = []
         for row, event in enumerate(window.context):

@@ -81,7 +81,7 @@ class RegistryCodec(Codec):
         if self._format == "protobuf":
             fitted = fill(self._messages[role](), fitted)
         try:
-            out: bytes = self._write[role](fitted, self._place(self._topics[role]))
+            out: bytes = self._write[role](fitted, self._value_of(self._topics[role]))
         except Exception as error:  # its text may quote a value
             raise KafkaError(f"not written as {self._format} ({type(error).__name__})", where=f"views.{role}") from None
         return out
@@ -94,14 +94,14 @@ class RegistryCodec(Codec):
 
     def _plain(self, read: Any, value: bytes, topic: str) -> bytes:
         try:
-            found = read(value, self._place(topic))
+            found = read(value, self._value_of(topic))
         except Exception as error:  # the serializers raise whatever their formats raise; its text may quote a value
             if not is_about_the_record(error):  # a registry that is down says nothing about records
                 raise KafkaError(f"the registry does not answer ({type(error).__name__})", where="source") from None
             raise InputError(f"not readable as {self._format} ({type(error).__name__})", where=topic) from None
         return msgspec.json.encode(plain(found) if self._format == "protobuf" else found)
 
-    def _place(self, topic: str) -> Any:
+    def _value_of(self, topic: str) -> Any:
         return self._serde.SerializationContext(topic, self._serde.MessageField.VALUE)
 
     def _schema(self, role: str) -> Any:

@@ -83,7 +83,7 @@ class Disguise:
         if placed is not None:
             partition = int.from_bytes(self._hash(b"place", placed), "big") % self._partitions
         else:
-            partition = self._place(record)
+            partition = self._partition_of(record)
         return Outgoing(partition, key, value, record.timestamp // COARSE * COARSE)
 
     def dress_many(self, records: Sequence[Record], values: Sequence[bytes]) -> list[Outgoing]:
@@ -91,10 +91,10 @@ class Disguise:
         pairs = zip(records, values, strict=True)
         if self._kind != "drop":
             return [d for r, v in pairs if (d := self.dress(r, v)) is not None]
-        place = self._place
-        return [Outgoing(place(r), None, v, r.timestamp // COARSE * COARSE) for r, v in pairs]
+        partition_of = self._partition_of
+        return [Outgoing(partition_of(r), None, v, r.timestamp // COARSE * COARSE) for r, v in pairs]
 
-    def _place(self, record: Record) -> int:
+    def _partition_of(self, record: Record) -> int:
         """Where a record without a key goes: drawn by the role's own key from where it stood, a block per hash."""
         if self._partitions == 1:
             return 0
