@@ -117,7 +117,7 @@ SAMPLES: dict[str, list[str]] = {
     "--samples": ["300"], "--exposed": ["exposed.csv"], "--column": ["q"], "--classes": ["classes.csv"],
     "--topic": ["events"], "--properties": ["no.properties"], "--brokers": ["localhost:1"], "--scale": ["0.5"],
     "--visits": ["4"], "--sent": ["at"], "--clock": [], "--type": ["age=str"], "--forever": [],
-    "--tuner": ["incremental"], "--z0": ["9"], "--exact": [], "--noise": ["0.5"], "--trust-times": [],
+    "--tuner": ["incremental"], "--z0": ["9"], "--exact": [], "--noise": ["0.5"], "--trust-times": [], "--ask": [],
     "--attacks": [], "--no-attacks": [], "--certificate": ["certificate.json"],
     "--representatives": ["means.csv"], "--compact": [],
 }  # fmt: skip

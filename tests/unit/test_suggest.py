@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from shoal.api import attack
+from shoal.cli import main
 from shoal.connect import files
 from shoal.connect.files import read
 from shoal.core.errors import InputError
 from shoal.datasets.hospital import hospital
 from shoal.datasets.series import sales_curves
 from shoal.datasets.streams import stream
+from shoal.policy.ask import asked
 from shoal.policy.content import form_of
 from shoal.policy.draft import suggest
 from shoal.policy.load import load, parse
@@ -135,7 +139,7 @@ def test_positions_and_ratings_have_something_an_outsider_knows():
     )
     assert guesses(ratings)["movie"].role == "quasi"
     places = pl.DataFrame({"user": [1] * ROWS, "lat": rng.random(ROWS), "lon": rng.random(ROWS)})
-    assert {n for n, g in guesses(places).items() if g.role == "quasi"} == {"lat", "lon"}
+    assert {n for n, g in guesses(places).items() if g.role == "quasi"} == {"position"}
 
 
 def test_a_file_without_a_header_is_refused_without_its_values():
@@ -211,6 +215,10 @@ def released(frame: pl.DataFrame, folder: Path, kind: str) -> None:
         return
     shown = set(made.data.columns)
     assert shown
+    known = [n for n in loaded.schema.quasi if n in shown and loaded.schema[n].derive is None]
+    for on in [known, *([name] for name in known)]:  # the adversary: everything an outsider knows, and each alone
+        found = attack(made.data, read(file, types=dict(job.types)), on, schema=loaded.schema) if on else None
+        assert found is None or found.unique == 0, on
     assert shown <= {n for n, c in loaded.schema.columns.items() if c.role in ("quasi", "sensitive")}
     assert not shown & set(draft.questions)
 
@@ -226,3 +234,60 @@ def test_a_draft_of_real_data_is_released_as_it_is(shared, tmp_path, name):
     file = shared / "data" / name
     frame = pl.read_parquet(file) if name.endswith("parquet") else pl.read_csv(file, infer_schema=False)
     released(frame.head(1_500), tmp_path, "parquet" if name.endswith("parquet") else "csv")
+
+
+def test_coordinates_are_a_place_on_a_grid_and_nested_columns_a_path():
+    rng = np.random.default_rng(5)
+    cities = rng.integers(0, 12, ROWS)
+    frame = pl.DataFrame(
+        {
+            "pickup_lat": rng.uniform(40, 41, ROWS),
+            "pickup_lng": rng.uniform(-74, -73, ROWS),
+            "city": [f"c{n}" for n in cities],
+            "region": [f"r{n // 3}" for n in cities],
+            "country": [f"l{n // 6}" for n in cities],
+            "sex": rng.choice(["f", "m"], ROWS),
+        }
+    )
+    draft = suggest(frame, "trips", k=3)
+    policy = parse(draft.text)
+    assert policy.views["research"].show == ("sex", "pickup_position", "city_path")
+    assert policy.schema["city_path"].derive.of == ("country", "region", "city")
+    made = job_of(Wishes({"policy": policy, "view": "research", "method": "mondrian"})).run(frame)
+    assert made.report.verified
+    assert made.data.columns == ["sex", "pickup_position", "city_path"]
+    assert any(text.count(".") == 1 for text in made.data["city_path"])
+    assert "rows are alone with their sex, pickup_lat, pickup_lng, country, region, city" in draft.word
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3)), min_size=30, max_size=60))
+def test_a_path_is_proposed_only_where_every_value_lies_in_one(pairs_of):
+    frame = pl.DataFrame({"city": [f"c{a}" for a, _ in pairs_of], "region": [f"r{b}" for _, b in pairs_of]})
+    inside = len({*pairs_of}) == len({a for a, _ in pairs_of})
+    if "city_path" in guesses(frame):
+        assert inside or len({*pairs_of}) == len({b for _, b in pairs_of})
+
+
+ANSWERS = "q\nwhat\np\n\n"
+
+
+def test_guesses_are_gone_through_with_a_preview(tmp_path, monkeypatch, capsys):
+    (tmp_path / "t.csv").write_text("shoe,colour,age\n" + "41,red,30\n42,blue,31\n41,red,30\n" * 10)
+    monkeypatch.setattr("sys.stdin", io.StringIO(ANSWERS))
+    with pytest.raises(SystemExit) as stop:
+        main(["init", str(tmp_path / "t.csv"), "--ask", "--k", "2", "-o", str(tmp_path / "p.yaml")])
+    assert not stop.value.code
+    said = capsys.readouterr().err
+    assert "1 of 3  shoe: hidden" in said
+    assert "now 41 → " in said
+    assert said.count("Enter keeps it") == 2, "an answer that is none is asked again"
+    assert "30 → [" in said
+    policy = load(str(tmp_path / "p.yaml"))
+    assert {n: c.role for n, c in policy.schema.columns.items()} == {"shoe": "quasi", "colour": "plain", "age": "quasi"}
+    assert policy.views["research"].show == ("shoe", "colour", "age")
+    assert "red" not in (tmp_path / "p.yaml").read_text()
+
+
+def test_without_answers_the_guesses_stay(tmp_path, monkeypatch):
+    frame = pl.DataFrame({"shoe": [41, 42] * 20, "age": [30, 31] * 20})
+    assert asked(frame, guesses(frame), lambda: "", lambda words: None) == guesses(frame)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from shoal.cli.options import Reading
+import sys
+from typing import TYPE_CHECKING
+
+from shoal.cli.options import Flag, Reading
 from shoal.cli.terminal import File, Output, Whole, answer, say
 from shoal.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from shoal.policy.suggest import Guess
 
 
 def init(
@@ -12,6 +18,7 @@ def init(
     *,
     output: Output = None,
     k: Whole = 5,
+    ask: Flag = False,
     reading: Reading = Reading(),
 ) -> None:
     """Draft a policy from data: roles and hierarchies guessed, with the reason beside each; read it before you use it.
@@ -28,6 +35,9 @@ def init(
         Where the draft goes; standard output by default.
     k
         The k that the draft promises.
+    ask
+        Go through the guesses in the terminal: what each column is, why, and how common values would read before and
+        after. Enter keeps a guess, a letter changes it; the answers may also come from standard input.
     """
     from shoal.connect import files
     from shoal.connect.formats import title_of
@@ -43,7 +53,15 @@ def init(
         data, separator=reading.split, types=reading.types, tell=lambda column, words: told.append((column, words))
     )
     require_columns(list(reading.types), frame.columns, "--type")
-    draft = suggest(frame, title_of(data), k=k)
+    if ask and data == "-":
+        raise UsageError("standard input is the data, and answers would come from there", where="--ask", hint="a file")
+
+    def decide(found: dict[str, Guess]) -> dict[str, Guess]:
+        from shoal.policy.ask import asked
+
+        return asked(frame, found, sys.stdin.readline, say) if ask else found
+
+    draft = suggest(frame, title_of(data), k=k, decide=decide)
     if output is None or output == "-":
         answer(draft.text.rstrip("\n"))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -32,8 +33,13 @@ class Draft(NamedTuple):
     questions: list[str]
 
 
-def suggest(frame: pl.DataFrame, dataset: str, *, k: int = 5) -> Draft:
+Decide = Callable[[dict[str, Guess]], dict[str, Guess]]
+
+
+def suggest(frame: pl.DataFrame, dataset: str, *, k: int = 5, decide: Decide = dict) -> Draft:
     """Draft a policy. Looks at names, types, forms and numbers of different values; quotes no value.
+
+    ``decide`` may change the guesses, for example by asking a person.
 
     >>> frame = pl.DataFrame({"age": [30, 41, 30], "note": ["a", "b", "c"]})
     >>> suggest(frame, "people", k=2).questions
@@ -55,9 +61,13 @@ def suggest(frame: pl.DataFrame, dataset: str, *, k: int = 5) -> Draft:
         found = {
             n: g if g.role == "identifier" else g._replace(question="curves show instants only")
             for n, g in found.items()
+            if g.derive is None
         }
         found |= {n: Guess("quasi", "an instant of a curve") for n in instants}
-    word = _risk(frame, [n for n, g in found.items() if g.shown and g.role == "quasi"])
+    else:
+        found = decide(found)
+    known = [n for name, g in found.items() if g.shown and g.role == "quasi" for n in g.of or (name,)]
+    word = _risk(frame, known)
     questions = [n for n, g in found.items() if g.question is not None and not instants]
     return Draft(_write(dataset, found, k, word, curves=bool(instants)), word, questions)
 
@@ -103,6 +113,7 @@ def _write(dataset: str, found: dict[str, Guess], k: int, word: str, *, curves: 
     width = max((len(_quoted(n)) for n in found), default=0) + 1
     for name, guess in found.items():
         more = f", type: {guess.type}" if guess.type else ""
+        more += f", derive: {guess.derive}" if guess.derive else ""
         more += f", hierarchy: {guess.hierarchy}" if guess.hierarchy and guess.shown else ""
         why = guess.why if guess.question is None else f"{guess.why}. HIDDEN until you decide: {guess.question}"
         lines.append(f"  {_quoted(name) + ':':<{width}} {{role: {guess.role}{more}}}  # {why}")

@@ -6,6 +6,7 @@ decided on is not shown until someone does, and the draft says so beside it.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ import polars as pl
 
 from shoal.policy import hierarchies
 from shoal.policy.content import IDENTIFYING, form_of
+from shoal.policy.together import LATITUDE, LONGITUDE, nested, pairs
 
 NAMING = re.compile(
     r"(^|_)(name|first_?name|last_?name|surname|forename|e?mail|phone|mobile|fax|tel|ssn|nin|tax|passport|licen[cs]e|address"
@@ -33,7 +35,6 @@ KNOWN = re.compile(
     r"|relationship|admission\w*|discharge\w*)(_|$)"
 )
 PLACE = re.compile(r"(^|_)(zip\w*|postal\w*|plz|postcode)(_|$)")
-LATITUDE, LONGITUDE = re.compile(r"(^|_)lat(itude)?(_|$)"), re.compile(r"(^|_)(lon|lng|long)(gitude)?(_|$)")
 TIME = re.compile(r"(^|_)(time|timestamp|ts|created|updated|date|datetime|when|epoch)(_|$)")
 EPOCHS = {"s": (1e8, 5e9), "ms": (1e11, 5e12), "us": (1e14, 5e15), "ns": (1e17, 5e18)}
 NEAR_UNIQUE = 0.5  # different values per row above which a column names rows rather than describes them
@@ -44,7 +45,8 @@ MOST_QUASI = 10  # together, more of them leave nothing of any
 class Guess(NamedTuple):
     """One column's role and hierarchy, why, its type where the file does not tell it, and whether it is shown.
 
-    ``question`` is what a person has to decide before the column may be shown.
+    ``question`` is what a person has to decide before the column may be shown. A column that is ``derive``d is made
+    from the columns ``of``. ``decided``: a person said so.
 
     >>> Guess("quasi", "outsiders often know it").shown
     True
@@ -55,11 +57,15 @@ class Guess(NamedTuple):
     hierarchy: str | None = None
     type: str | None = None
     question: str | None = None
+    derive: str | None = None
+    of: tuple[str, ...] = ()
+    decided: bool = False
 
     @property
     def shown(self) -> bool:
         """Whether the draft lists it under ``show``."""
-        return self.role in ("quasi", "sensitive") and self.question is None
+        roles = ("quasi", "sensitive", "plain") if self.decided else ("quasi", "sensitive")
+        return self.role in roles and self.question is None
 
 
 def words(name: str) -> str:
@@ -84,6 +90,7 @@ def guesses(frame: pl.DataFrame) -> dict[str, Guess]:
         found[extra] = Guess("identifier", "a second column that names people")
     if not any(g.role == "quasi" for g in found.values()):
         found |= _things(frame, found)
+    found = _joined(frame, found)
     quasi = [n for n, g in found.items() if g.shown and g.role == "quasi"]
     for name in quasi[MOST_QUASI:]:
         asked = f"more than {MOST_QUASI} quasi columns leave little of any: show it instead of another?"
@@ -139,7 +146,7 @@ def _described(column: pl.Series, name: str) -> Guess | None:
         why = f"a time in {unit} since 1970: an outsider may know it"
         return Guess("quasi", why, hierarchies.calendar(pl.Datetime()), f"datetime, format: {unit}")
     if column.dtype.is_float() and (LATITUDE.search(name) or LONGITUDE.search(name)):
-        more = "join latitude and longitude into one text `lat,lon` to use a grid"
+        more = "with the other coordinate it would be a place on a grid"
         return Guess("quasi", f"a position, published as an interval; {more}", hierarchies.span(column))
     form = form_of(column)
     if form == "position":
@@ -164,6 +171,23 @@ def _known(column: pl.Series, name: str, distinct: int) -> Guess:
         f"{distinct:,} different values",
         question="could an outsider know it (then quasi), must nobody learn it (sensitive), or neither (plain)?",
     )
+
+
+def _joined(frame: pl.DataFrame, found: dict[str, Guess]) -> dict[str, Guess]:
+    """Columns that are one thing together become one derived column, and are not shown by themselves."""
+    quasi = [n for n, g in found.items() if g.shown and g.role == "quasi"]
+    numbers = {n: words(n) for n in quasi if frame[n].dtype.is_float()}
+    wholes = list(pairs(numbers, frame.columns, hierarchies.GRID))
+    texts = [n for n in quasi if frame[n].dtype == pl.String and found[n].hierarchy == "suppress"]
+    chain = nested(frame, texts, {n: json.dumps(n) for n in texts}) if frame.height > FEW else None
+    for whole in [*wholes, *([chain] if chain is not None else [])]:
+        derive = whole.derive
+        if derive == "position":
+            derive = f"{{use: position, of: [{', '.join(map(json.dumps, whole.of))}]}}"
+        part = f"a part of {whole.name!r}, not shown by itself"
+        found = found | {n: Guess("identifier", part) for n in whole.of}
+        found[whole.name] = Guess("quasi", whole.why, whole.hierarchy, derive=derive, of=whole.of)
+    return found
 
 
 def _things(frame: pl.DataFrame, found: dict[str, Guess]) -> dict[str, Guess]:
