@@ -1,7 +1,7 @@
 """Masks and views: JSON records beside a hand-written orjson loop, columns beside hand-written polars expressions,
 microaggregation beside microagg1d; how many records two roles link. CPU time; compile time apart.
 
-``python -m benchmarks.bench_masks [records columns microaggregation masks linking]``: all of them without words.
+``python -m benchmarks.bench_masks [records columns microaggregation masks linking collusion]``: without words all.
 """
 
 from __future__ import annotations
@@ -10,11 +10,13 @@ import gc
 import random
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from benchmarks import SHARED, cpu, table
+from shoal.connect.files import read
 from shoal.core.schema import Column, Schema
 from shoal.kernels.shared.microaggregation import microaggregate, squared_error
 from shoal.masks import MASKS
@@ -234,11 +236,33 @@ def linking() -> None:
         for role, clear in shown.items():
             hidden = [c for c in names if c not in clear]
             data = frame.with_columns(pl.lit("*").alias(c) for c in hidden)
-            views.append(Seen(role, data, pl.Series(range(size)), clear=frozenset(clear), hidden=frozenset(hidden)))
+            order = pl.Series(range(size)).sample(fraction=1, shuffle=True, seed=len(role))
+            views.append(Seen(role, data[order], order, clear=frozenset(clear), hidden=frozenset(hidden)))
         seconds, (pool,) = cpu(lambda views=views, frame=frame: collusion(views, schema, subjects=frame["patient_nbr"]))
         rows.append([f"{size:,}", pool.linked, f"{100 * pool.share:.1f}", max(pool.causes, key=_alone).column, seconds])
     head = ["records", "linked exactly", "%", "most by", "CPU s"]
     table("Diabetes 130-US hospitals, samples: two roles share payer, diagnosis, insulin, metformin", head, rows)
+
+
+def pooled() -> None:
+    """What four roles of a hospital and of a shop learn together, as `shoal check` says it."""
+    from shoal.policy.load import load
+    from shoal.release.roles import pools
+
+    folder = Path(__file__).parent.parent / "examples" / "collusion"
+    files = {
+        "hospital": SHARED / "data" / "diabetes_130us" / "diabetic_data.csv.gz",
+        "retail": SHARED / "data" / "online_retail" / "online_retail.parquet",
+    }
+    for name, file in files.items():
+        if not file.is_file():
+            print(f"collusion, {name}: the shared data is not beside the repository\n")
+            continue
+        policy = load(str(folder / f"{name}.yaml"))
+        frame = read(str(file), types=policy.types()).head(100_000)
+        seconds, (found, _) = cpu(lambda policy=policy, frame=frame: pools(frame, policy, keys=KEYS, most=4))  # type: ignore[misc]
+        rows = [[" + ".join(p.roles), f"{100 * p.share:.1f}", p.worst.column if p.worst else ""] for p in found]
+        table(f"{name}: four roles, 100,000 rows, {seconds:.1f} CPU s", ["roles", "% linked", "above all by"], rows)
 
 
 def _alone(cause: Cause) -> float:
@@ -251,6 +275,7 @@ PARTS = {
     "microaggregation": microaggregation,
     "masks": each_mask,
     "linking": linking,
+    "collusion": pooled,
 }
 
 

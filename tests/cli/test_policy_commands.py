@@ -159,7 +159,10 @@ def test_explain_is_a_table_of_columns_by_roles(shoal):
     assert list(seen["views"]) == ["doctor", "nurse", "administration", "billing", "research"]
     assert seen["views"]["nurse"]["zip"]["text"] == "*"
     assert seen["views"]["billing"]["ins_no"]["reversible"] is True
-    assert seen["views"]["research"]["age"] == {"text": "generalized", "type": "str", "attack": "", "reversible": False}
+    age = {"text": "generalized", "type": "str", "attack": "", "reversible": False, "links": ["doctor", "nurse"]}
+    assert seen["views"]["research"]["age"] == age
+    assert seen["views"]["billing"]["ins_no"]["links"] == []
+    assert "⇄ age: doctor, nurse, research can compare it" in shoal("explain", "policy.yaml").stdout
     text = shoal("explain", "policy.yaml", "--attacks", COLUMNS="200")
     assert "billing.ins_no" in text.stdout
     assert "frequency" in text.stdout

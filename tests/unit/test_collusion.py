@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 
 from shoal.core.schema import Column, Schema
 from shoal.release.collusion import Seen, collusion
-from shoal.release.linking import Comparison, candidates
+from shoal.release.linking import Coded, Comparison, Linking, Nearness, coded, strong_components
 
 forms = {
     "same": lambda v: str(v),
@@ -21,24 +24,87 @@ column = st.tuples(st.sampled_from(list(forms)), st.sampled_from(list(forms)))
 
 
 def slow(compared, people):
-    """Try every pair: two forms fit if they occur together somewhere."""
-    together = [(c, set(zip(c.mine, c.theirs, strict=True))) for c in compared]
+    """Every assignment of their records to mine whose forms fit: who it may be, in any of them."""
     n = len(people)
+    together = [(c, set(zip(c.mine, c.theirs, strict=True))) for c in compared]
     fits = [[all((c.mine[r], c.theirs[s]) in t for c, t in together) for s in range(n)] for r in range(n)]
-    return [len({people[s] for s in range(n) if fits[r][s]}) for r in range(n)]
+    whole = [p for p in permutations(range(n)) if all(fits[r][s] for r, s in enumerate(p))]
+    return [len({people[p[r]] for p in whole}) == 1 for r in range(n)]
 
 
 @given(
     st.lists(column, min_size=0, max_size=3),
-    st.lists(st.tuples(*[st.integers(0, 7)] * 3, st.integers(0, 9)), min_size=1, max_size=14),
+    st.lists(st.tuples(*[st.integers(0, 7)] * 3, st.integers(0, 9)), min_size=1, max_size=6),
 )
-def test_candidates_beside_every_pair(kinds, rows):
+def test_linked_beside_every_assignment(kinds, rows):
     compared = [
         Comparison(f"{at}", *(pl.Series([forms[kind](row[at]) for row in rows]) for kind in pair))
         for at, pair in enumerate(kinds)
     ]
     people = [row[3] for row in rows]
-    assert candidates(compared, pl.Series(people)).tolist() == slow(compared, people)
+    found = Linking(np.array(people)).linked([coded(c) for c in compared])
+    assert found.tolist() == slow(compared, people)
+
+
+@given(
+    st.integers(1, 8).flatmap(
+        lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=n, max_size=n)
+    )
+)
+def test_circles_beside_walking_everywhere(rows):
+    fits = np.array(rows, bool)
+    reach = fits | np.eye(len(fits), dtype=bool)
+    for _ in range(len(fits)):
+        reach = (reach.astype(int) @ reach.astype(int)) > 0
+    found = strong_components(fits)
+    assert np.array_equal(found[:, None] == found[None, :], reach & reach.T)
+
+
+numbers = st.none() | st.integers(-5, 5)
+
+
+@given(
+    st.integers(1, 2).flatmap(
+        lambda d: st.lists(
+            st.tuples(
+                st.integers(0, 1), st.integers(0, 4), st.lists(st.tuples(numbers, numbers), min_size=d, max_size=d)
+            ),
+            min_size=1,
+            max_size=12,
+        )
+    )
+)
+def test_nearness_beside_every_pair(rows):
+    def far(r, s, c):
+        a, b = rows[r][2][c][0], rows[s][2][c][1]
+        return (
+            float("inf")
+            if a is None or b is None or rows[r][2][c][1] is None or rows[s][2][c][0] is None
+            else abs(a - b)
+        )
+
+    def back(r, s, c):
+        return far(s, r, c)
+
+    n, d = len(rows), len(rows[0][2])
+
+    def alone(r, distance):
+        others = [s for s in range(n) if rows[s][0] == rows[r][0] and rows[s][1] != rows[r][1]]
+        return not any(all(distance(r, s, c) <= distance(r, r, c) for c in range(d)) for s in others)
+
+    near = [
+        Nearness(
+            str(c),
+            *(
+                np.array([np.nan if v is None else v for v in side], float)
+                for side in zip(*(r[2][c] for r in rows), strict=True)
+            ),
+        )
+        for c in range(d)
+    ]
+    block = Coded("block", np.array([r[0] for r in rows]))
+    found = Linking(np.array([r[1] for r in rows])).linked([block], near)
+    assert found.tolist() == [alone(r, far) or alone(r, back) for r in range(n)]
 
 
 SCHEMA = Schema({n: Column(r) for n, r in (("id", "subject"), ("a", "quasi"), ("b", "quasi"), ("c", "sensitive"))})
@@ -46,8 +112,8 @@ SCHEMA = Schema({n: Column(r) for n, r in (("id", "subject"), ("a", "quasi"), ("
 
 def seen(role, frame, clear, keyed=()):
     hidden = [c for c in frame.columns if c not in clear and c not in keyed]
-    rows = pl.Series(range(frame.height), dtype=pl.Int64)
-    data = frame.with_columns([pl.lit("*").alias(c) for c in hidden])
+    rows = pl.Series(range(frame.height), dtype=pl.Int64).sample(fraction=1, shuffle=True, seed=ord(role[0]))
+    data = frame.with_columns([pl.lit("*").alias(c) for c in hidden])[rows]
     return Seen(role, data, rows, frozenset(keyed), frozenset(clear), frozenset(hidden))
 
 

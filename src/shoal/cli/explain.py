@@ -9,7 +9,7 @@ from shoal.cli.terminal import Json, answer, as_json
 
 
 def explain(policy: str, *, attacks: Flag = False, json: Json = False) -> None:
-    """Show what each role sees: rows are columns, columns are roles.
+    """Show what each role sees: rows are columns, columns are roles; ⇄ marks what roles can compare with each other.
 
     Example: `shoal explain policy.yaml`.
 
@@ -23,6 +23,7 @@ def explain(policy: str, *, attacks: Flag = False, json: Json = False) -> None:
         As JSON, with the type of every cell.
     """
     from shoal.policy.load import load
+    from shoal.views.explain import LINKS
     from shoal.views.explain import explain as explained
 
     only_with(not json, "a table: the JSON always has them", attacks=attacks)
@@ -40,6 +41,8 @@ def explain(policy: str, *, attacks: Flag = False, json: Json = False) -> None:
     for at, row in enumerate(rows):
         table.add_row(*row, end_section=at == len(rows) - 2)
     Console(file=sys.stdout).print(table)
+    for column, roles in made.linkable():
+        answer(f"{LINKS} {column}: {', '.join(roles)} can compare it")
     if attacks:
         for role, seen in made.views.items():
             for column, sight in seen.items():

@@ -76,6 +76,16 @@ class Mask(Spec, frozen=True):
         """Whether outsiders cannot recompute it."""
         return False
 
+    @property
+    def partly_keyed(self) -> bool:
+        """Whether it hides some values under a key and shows others."""
+        return False
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """The other columns that decide what it hides: who sees them can recompute it."""
+        return ()
+
     def output(self, kind: Type | None) -> Type | None:
         """The type of the masked values, known before any is seen."""
         return "str"

@@ -29,6 +29,11 @@ class Chain(Mask, frozen=True, tag="chain"):
         if any(mask.scope == "window" for mask in self.masks):
             raise UsageError("a mask of a window cannot be one of several", hint="give it the column for itself")
 
+    @property
+    def keyed(self) -> bool:
+        """See :class:`Mask`."""
+        return any(mask.keyed for mask in self.masks)
+
     def output(self, kind: Type | None) -> Type | None:
         """See :class:`Mask`."""
         for mask in self.masks:

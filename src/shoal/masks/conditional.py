@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from shoal.core.errors import UsageError
@@ -47,6 +48,16 @@ class Conditional(Mask, frozen=True, tag="conditional"):
         from shoal.masks import MASKS
 
         return MASKS.decode(self.mask, where="conditional")
+
+    @property
+    def partly_keyed(self) -> bool:
+        """See :class:`Mask`."""
+        return self.mask is not None and self._inner().keyed
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """See :class:`Mask`."""
+        return self.when.columns()
 
     def output(self, kind: Type | None) -> Type | None:
         """See :class:`Mask`."""

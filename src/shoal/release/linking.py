@@ -1,93 +1,294 @@
-"""How many people fit a record: two views of the same records, compared column by column."""
+"""Which records two views of them give away: the forms both show, compared by an attacker who forgets nothing.
+
+The measure is an upper bound of a family of attacks, not one attack. A record counts as linked if nobody else could
+be taken for its person by
+
+- **forms**: every column both views show, in forms that occur together (27 and ``[20, 29]``); where forms overlap
+  (ranges with different edges), also by elimination: who is assigned to one record is free for no other;
+- **nearness**: numbers and dates with noise or a shift of their own. Somebody else is as good a guess only if all of
+  their numbers are at least as near; so no weighting of the columns finds more;
+- **trajectories**: all records of a pseudonym matched with all records of a pseudonym of the other view.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-MOST_PAIRS = 5_000_000
+Codes = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+MOST_FORMS = 4_000_000  # pairs of forms of one column
+MOST_TYPES = 2_000  # kinds of records that are compared pair by pair
+MOST_STEPS = 5_000  # neighbours looked at for one number
 
 
 class Comparison(NamedTuple):
-    """One column as two roles see it, record by record."""
+    """One column as two roles see it, record by record.
+
+    >>> Comparison("age", pl.Series(["27"]), pl.Series(["[20, 29]"])).name
+    'age'
+    """
 
     name: str
     mine: pl.Series
     theirs: pl.Series
 
-    def turned(self) -> Comparison:
-        """Seen from the other side."""
-        return Comparison(self.name, self.theirs, self.mine)
+
+class Nearness(NamedTuple):
+    """Numbers of both views that lie near each other for one record; not a number where there is none."""
+
+    name: str
+    mine: NDArray[np.float64]
+    theirs: NDArray[np.float64]
 
 
-def candidates(compared: Sequence[Comparison], people: pl.Series) -> NDArray[np.int64]:
-    """For each record of mine, how many people of theirs fit it: in every column, the two forms occur together.
+class Coded(NamedTuple):
+    """A comparison as numbers: what both sides surely have in ``common``; and which forms fit, where they overlap."""
 
-    A column where one form decides the other is joined on the coarser one. Where forms overlap (buckets with different
-    edges) records are first joined by what they surely have in common, then pair by pair.
+    name: str
+    common: Codes
+    mine: Codes | None = None
+    theirs: Codes | None = None
+    fits: Flags | None = None
 
-    >>> sex = Comparison("sex", pl.Series(["f", "m", "m"]), pl.Series(["F", "M", "M"]))
-    >>> candidates([sex], pl.Series(["a", "b", "c"])).tolist()
-    [1, 2, 2]
+    @property
+    def both(self) -> Codes:
+        """The two forms as one number, where they overlap."""
+        assert self.mine is not None
+        assert self.theirs is not None
+        return np.asarray(self.mine * (int(self.theirs.max(initial=0)) + 1) + self.theirs)
+
+    def fitting(self, rows: Codes) -> Flags:
+        """Which of these rows of mine fit which of theirs."""
+        assert self.fits is not None
+        assert self.mine is not None
+        assert self.theirs is not None
+        return np.asarray(self.fits[self.mine[rows][:, None], self.theirs[rows][None, :]])
+
+
+def codes(values: pl.Series) -> Codes:
+    """Equal values, equal numbers, counted from zero; null is a value.
+
+    >>> codes(pl.Series(["b", None, "a", "b"])).tolist()
+    [2, 0, 1, 2]
     """
-    n = len(people)
-    mine: list[pl.Series] = []
-    theirs: list[pl.Series] = []
-    overlapping: list[tuple[str, pl.DataFrame]] = []
-    for at, (_, a, b) in enumerate(compared):
-        pairs = pl.DataFrame({"a": a, "b": b}).unique()
-        if pairs["a"].n_unique() == len(pairs):  # mine decides theirs
-            mine.append(b.alias(f"{at}"))
-            theirs.append(b.alias(f"{at}"))
-        elif pairs["b"].n_unique() == len(pairs):
-            mine.append(a.alias(f"{at}"))
-            theirs.append(a.alias(f"{at}"))
-        else:
-            common = _components(a, b)
-            mine += [common.alias(f"{at}"), a.alias(f"a{at}")]
-            theirs += [common.alias(f"{at}"), b.alias(f"b{at}")]
-            overlapping.append((f"{at}", pairs.rename({"a": f"a{at}", "b": f"b{at}"})))
-    if not mine:
-        return np.full(n, people.n_unique(), np.int64)
-    left, right = pl.DataFrame(mine), pl.DataFrame([*theirs, people.alias("who")])
-    keys = [f"{at}" for at in range(len(compared))]
-    # beyond that, by what is surely common alone: more people then seem to fit, never fewer
-    if overlapping and _size(left, right, keys) <= MOST_PAIRS:
-        joined = left.unique().join(right, on=keys, how="inner", nulls_equal=True)
-        for name, pairs in overlapping:
-            joined = joined.join(pairs, on=[f"a{name}", f"b{name}"], how="semi", nulls_equal=True)
-        by = left.columns
-        counted = joined.group_by(by).agg(pl.col("who").n_unique().alias("people"))
-    else:
-        by = keys
-        counted = right.group_by(by).agg(pl.col("who").n_unique().alias("people"))
-    found = left.select(by).join(counted, on=by, how="left", nulls_equal=True, maintain_order="left")
-    return found["people"].fill_null(0).cast(pl.Int64).to_numpy()
+    return np.asarray(values.rank("dense").cast(pl.Int64).fill_null(0).to_numpy() - (values.null_count() == 0))
 
 
-def _size(left: pl.DataFrame, right: pl.DataFrame, keys: Sequence[str]) -> int:
-    """How many pairs a join would make."""
-    a = left.unique().group_by(keys).len("a")
-    b = right.group_by(keys).len("b")
-    both = a.join(b, on=list(keys), nulls_equal=True)
-    return int((both["a"].cast(pl.Int64) * both["b"].cast(pl.Int64)).sum())
+def coded(compared: Comparison) -> Coded:
+    """A comparison as numbers: where one form decides the other, the coarser one; else what both have in common."""
+    a, b = codes(compared.mine), codes(compared.theirs)
+    high, wide = int(a.max(initial=-1)) + 1, int(b.max(initial=-1)) + 1
+    pair, common = np.unique(a * max(wide, 1) + b, return_inverse=True)
+    if len(pair) == high:
+        return Coded(compared.name, b)
+    if len(pair) == wide:
+        return Coded(compared.name, a)
+    if high * wide > MOST_FORMS:  # too many to compare: as if the colluders knew both forms of every record
+        return Coded(compared.name, common)
+    fits = np.zeros((high, wide), np.bool_)
+    fits[a, b] = True
+    return Coded(compared.name, _components(a, b), a, b, fits)
 
 
-def _components(a: pl.Series, b: pl.Series) -> pl.Series:
+def combined(parts: Sequence[Codes], rows: int) -> Codes:
+    """Several codes as one, counted from zero.
+
+    >>> combined([np.array([0, 1, 1]), np.array([5, 5, 9])], 3).tolist()
+    [0, 1, 2]
+    """
+    out = np.zeros(rows, np.int64)
+    for part in parts:
+        out = np.unique(out * (int(part.max(initial=0)) + 1) + part, return_inverse=True)[1]
+    return out
+
+
+@dataclass(frozen=True)
+class Linking:
+    """The attack on two views of the same records. ``people`` are their persons; ``cells`` the records that have one
+    pseudonym in the one view and one in the other (-1: no pseudonym), none if a view has no pseudonyms.
+
+    >>> sex = coded(Comparison("sex", pl.Series(["f", "m", "m"]), pl.Series(["F", "M", "M"])))
+    >>> Linking(np.array([0, 1, 2])).linked([sex]).tolist()
+    [True, False, False]
+    """
+
+    people: Codes
+    cells: Codes | None = None
+
+    def linked(self, compared: Sequence[Coded], near: Sequence[Nearness] = (), *, cells: bool = True) -> Flags:
+        """Per record, whether it is linked by these columns."""
+        return np.asarray(self.taken_for(compared, near, cells=cells) == 1)
+
+    def taken_for(self, compared: Sequence[Coded], near: Sequence[Nearness] = (), *, cells: bool = True) -> Codes:
+        """Per record, how many people it may be taken for; one means linked."""
+        rows = len(self.people)
+        overlapping = [c for c in compared if c.fits is not None]
+        key = combined([c.common for c in compared], rows)
+        whole = combined([key, *(c.both for c in overlapping)], rows) if overlapping else key
+        count = people_per_key(_circles(key, whole, overlapping) if overlapping else key, self.people)
+        if near:
+            count[_nearest(whole, near, self.people)] = 1
+        if self.cells is not None and cells:
+            found = self._cells_linked(whole, near) | np.bincount(self._cell, count == 1, len(self._first)).astype(bool)
+            count[(found & ~self._lone)[self._cell]] = 1
+        return count
+
+    def _cells_linked(self, key: Codes, near: Sequence[Nearness]) -> Flags:
+        """Per cell: whether all its records together are nobody else's."""
+        person = self.people[self._order][self._first]
+        sums = np.add.reduceat(_mixed(key)[self._order], self._first) if len(key) else np.empty(0, np.uint64)
+        likeness = np.unique(sums, return_inverse=True)[1]
+        out = _one_person(likeness, person)
+        if near:
+            out = out | _nearest(likeness, [part for n in near for part in self._summed(n)], person)
+        return out
+
+    def _summed(self, near: Nearness) -> list[Nearness]:
+        """Mean, least and greatest number of each cell: what noise does to one record averages out over many."""
+        mine, theirs = near.mine[self._order], near.theirs[self._order]
+        means = (_mean(side, self._first) for side in (mine, theirs))
+        least = (np.fmin.reduceat(side, self._first) for side in (mine, theirs))
+        greatest = (np.fmax.reduceat(side, self._first) for side in (mine, theirs))
+        return [Nearness(near.name, *pair) for pair in (means, least, greatest)]
+
+    @cached_property
+    def _cell(self) -> Codes:
+        assert self.cells is not None
+        return np.unique(self.cells, return_inverse=True)[1]
+
+    @cached_property
+    def _order(self) -> Codes:
+        return np.argsort(self._cell, kind="stable")
+
+    @cached_property
+    def _first(self) -> Codes:
+        return np.unique(self._cell[self._order], return_index=True)[1]
+
+    @cached_property
+    def _lone(self) -> Flags:
+        assert self.cells is not None
+        return np.asarray(self.cells[self._order][self._first] < 0)
+
+
+def people_per_key(key: Codes, people: Codes) -> Codes:
+    """For each row, how many people share its key.
+
+    >>> people_per_key(np.array([0, 0, 0, 1]), np.array([7, 7, 8, 9])).tolist()
+    [2, 2, 2, 1]
+    """
+    wide = int(people.max(initial=0)) + 1
+    pairs = np.unique(key * wide + people)
+    return np.asarray(np.bincount(pairs // wide, minlength=int(key.max(initial=-1)) + 1)[key])
+
+
+def _one_person(key: Codes, people: Codes) -> Flags:
+    return np.asarray(people_per_key(key, people) == 1)
+
+
+def _circles(key: Codes, whole: Codes, overlapping: Sequence[Coded]) -> Codes:
+    """Rows that elimination does not tell apart get one number.
+
+    One record of mine may stand for one of theirs if their forms fit. Another assignment of all records exists exactly
+    if the two lie on a circle of fitting forms, so a record is linked if its circles meet its own person only.
+    """
+    kinds, first, kind = np.unique(whole, return_index=True, return_inverse=True)
+    block = key[first]
+    label = np.arange(len(kinds))
+    order = np.argsort(block, kind="stable")
+    for members in np.split(order, np.flatnonzero(np.diff(block[order])) + 1):
+        if 1 < len(members) <= MOST_TYPES:  # larger ones stay apart: the safe side
+            rows = first[members]
+            fits = np.ones((len(members), len(members)), np.bool_)
+            for c in overlapping:
+                fits &= c.fitting(rows)
+            label[members] = members[strong_components(fits)]
+    return np.asarray(label[kind])
+
+
+def strong_components(fits: Flags) -> Codes:
+    """For each node a node that stands for all it lies on a circle with (Tarjan 1972, without recursion).
+
+    >>> strong_components(np.array([[1, 1, 0], [1, 1, 1], [0, 0, 1]], bool)).tolist()
+    [0, 0, 2]
+    """
+    n = len(fits)
+    label, number, lowest = (np.full(n, -1, np.int64) for _ in range(3))
+    stack: list[int] = []
+    count = 0
+    for start in range(n):
+        path = [start] if number[start] < 0 else []
+        ahead: dict[int, list[int]] = {}
+        while path:
+            node = path[-1]
+            if number[node] < 0:
+                number[node] = lowest[node] = count
+                count += 1
+                stack.append(node)
+                ahead[node] = np.flatnonzero(fits[node]).tolist()
+            while ahead[node]:
+                after = ahead[node].pop()
+                if number[after] < 0:
+                    path.append(after)
+                    break
+                if label[after] < 0:
+                    lowest[node] = min(lowest[node], number[after])
+            else:
+                path.pop()
+                if path:
+                    lowest[path[-1]] = min(lowest[path[-1]], lowest[node])
+                if lowest[node] == number[node]:
+                    while label[node] < 0:
+                        label[stack.pop()] = node
+    return label
+
+
+def _nearest(key: Codes, near: Sequence[Nearness], people: Codes) -> Flags:
+    """Rows whose numbers, seen from either side, are nearer than anybody else's of the same key."""
+    from shoal.kernels.shared.nearness import undominated
+
+    mine, theirs = np.stack([n.mine for n in near], axis=1), np.stack([n.theirs for n in near], axis=1)
+    gap = np.isnan(mine) | np.isnan(theirs)
+    out = np.zeros(len(key), np.bool_)
+    for a, b in ((mine, theirs), (theirs, mine)):
+        # a missing number tells nothing: everybody is as near to it
+        a, b = np.where(gap, 0.0, a), np.where(gap, np.inf, b)
+        order = np.lexsort((b[:, 0], key))
+        starts = np.append(np.unique(key[order], return_index=True)[1], len(key))
+        out |= undominated(order, starts, np.ascontiguousarray(a), np.ascontiguousarray(b), people, MOST_STEPS)
+    return out
+
+
+def _mean(values: NDArray[np.float64], first: Codes) -> NDArray[np.float64]:
+    """The mean of what is known of each run; not a number where nothing is."""
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        total = np.add.reduceat(np.where(known, values, 0.0), first)
+        return np.asarray(total / np.add.reduceat(known.astype(np.int64), first))
+
+
+def _mixed(key: Codes) -> NDArray[np.uint64]:
+    """64 mixed bits per key (SplitMix64), so that sums of them tell multisets apart."""
+    x = (key.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)))
+
+
+def _components(mine: Codes, theirs: Codes) -> Codes:
     """What two forms of a value surely have in common: the connected components of "occur together"."""
-    mine = a.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
-    theirs = b.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
     label = np.arange(int(mine.max(initial=0)) + 1)
     while True:
         least = np.full(int(theirs.max(initial=0)) + 1, len(label))
         np.minimum.at(least, theirs, label[mine])
         fresh = label.copy()
         np.minimum.at(fresh, mine, least[theirs])
-        # labels only fall, so this ends
         if np.array_equal(fresh, label):
-            return pl.Series(label[mine])
+            return np.asarray(label[mine])
         label = fresh

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import ShoalError
 from shoal.core.frames import from_any
 from shoal.core.groups import Finding
@@ -91,8 +93,11 @@ class MasksJob(Job):
         # lists and objects cannot be sorted; what differs in them alone is shuffled all the same
         flat = [c for c in data.columns if not data[c].dtype.is_nested()]
         by_content = data.select(pl.arg_sort_by(flat, nulls_last=True)).to_series().to_numpy()
+        # another order for every role: one seed would put the n-th rows of two sorted views beside each other
+        assert self.view is not None
+        role = int.from_bytes(hashlib.blake2b(self.view.role.encode(), digest_size=8).digest(), "big")
         shuffled: np.ndarray[Any, np.dtype[np.int64]] = by_content[
-            np.random.default_rng(self.seed).permutation(data.height)
+            np.random.default_rng([self.seed, role]).permutation(data.height)
         ]
         return shuffled
 
@@ -140,18 +145,19 @@ def view(
     )
 
 
-def seen(release: RoleRelease, policy: Policy) -> Seen:
-    """What colluders may use of a role's release."""
+def seen(release: RoleRelease, policy: Policy, frame: pl.DataFrame) -> Seen:
+    """What colluders may use of a role's release of ``frame``."""
     resolved = RoleView.of(policy, release.role)
     generalized = set(policy.schema.quasi) if release.release is not None else set()
-    keyed = {c for c, m in resolved.masks.items() if m.keyed and not getattr(m, "linkable", False)}
+    mixed = [c for c, m in resolved.masks.items() if m.partly_keyed]
     return Seen(
         release.role,
-        release.data,
+        release.data.with_columns(_told_apart(release, c, frame) for c in mixed if c in frame.columns),
         release.rows,
-        keyed=frozenset(keyed),
+        keyed=frozenset(c for c, m in resolved.masks.items() if m.keyed and not getattr(m, "linkable", False)),
         clear=frozenset(set(resolved.shown) - generalized),
         hidden=frozenset(resolved.hides),
+        reads={c: m.reads for c, m in resolved.masks.items()},
     )
 
 
@@ -164,6 +170,14 @@ class Uncompared(msgspec.Struct, frozen=True):
 
     reason: str
     made: bool
+
+
+def _told_apart(release: RoleRelease, column: str, frame: pl.DataFrame) -> pl.Series:
+    """A column that is masked by a key only on a condition: of a masked value, only that it is masked."""
+    shown, was = release.data[column].cast(pl.String), frame[column].gather(release.rows).cast(pl.String)
+    return pl.DataFrame({"is": shown, "was": was}).select(
+        pl.when(pl.col("is").eq_missing(pl.col("was"))).then(pl.col("is")).otherwise(pl.lit(SUPPRESSED)).alias(column)
+    )[column]
 
 
 def pools(
@@ -199,10 +213,10 @@ def pools(
         elif bool((made.rows < 0).any()):
             failed[role] = Uncompared("invented events are not compared with other views", made=True)
         else:
-            views.append(seen(made, policy))
+            views.append(seen(made, policy, frame))
     subject = policy.schema.subject
     people = frame[subject] if subject is not None and subject in frame.columns else None
-    return collusion(views, policy.schema, subjects=people, most=most), failed
+    return collusion(views, policy.schema, subjects=people, most=most, records=frame.height), failed
 
 
 def notes(frame: pl.DataFrame, policy: Policy, *, keys: KeyRing | None = None) -> list[str]:

@@ -9,6 +9,8 @@ from shoal.core.schema import Column, Type
 from shoal.policy.document import Policy, View
 from shoal.views.role_view import RoleView
 
+LINKS = "⇄"
+
 
 class Sight(msgspec.Struct, frozen=True):
     """What a role sees of a column, as what type, and how that can be attacked."""
@@ -17,6 +19,12 @@ class Sight(msgspec.Struct, frozen=True):
     type: Type | None = None
     attack: str = ""
     reversible: bool = False
+    links: list[str] = []  # the roles whose form of the column can be compared with this one
+
+    @property
+    def marked(self) -> str:
+        """What is seen, with a mark if other roles can compare it with theirs."""
+        return f"{self.text} {LINKS}" if self.links else self.text
 
 
 class Explained(msgspec.Struct, frozen=True):
@@ -27,11 +35,19 @@ class Explained(msgspec.Struct, frozen=True):
     promises: dict[str, list[str]]
     users: dict[str, list[str]]
 
+    def linkable(self) -> list[tuple[str, list[str]]]:
+        """The columns that two or more roles can compare record by record, and these roles."""
+        out = []
+        for name in self.columns:
+            roles = [role for role, seen in self.views.items() if name in seen and seen[name].links]
+            out += [(name, roles)] if roles else []
+        return out
+
     def rows(self) -> list[list[str]]:
         """The table, with a header."""
         header = ["column", "is", *self.views]
         body = [
-            [name, role, *(seen[name].text if name in seen else "" for seen in self.views.values())]
+            [name, role, *(seen[name].marked if name in seen else "" for seen in self.views.values())]
             for name, role in self.columns.items()
         ]
         kept = ["promises", "", *("; ".join(self.promises[v]) or "none" for v in self.views)]
@@ -46,7 +62,7 @@ def explain(policy: Policy) -> Explained:
     >>> [(column, sight.text) for column, sight in explain(policy).views["ward"].items()]
     [('name', '*'), ('age', 'shown')]
     """
-    views = {name: _sights(policy, view) for name, view in policy.views.items()}
+    views = _linked(policy, {name: _sights(policy, view) for name, view in policy.views.items()})
     promises = {name: [_promise(p) for p in view.promises] for name, view in policy.views.items()}
     users = {name: list(view.users) for name, view in policy.views.items()}
     roles = {name: _kind(column) for name, column in policy.schema.columns.items()}
@@ -67,6 +83,25 @@ def _sights(policy: Policy, view: View) -> dict[str, Sight]:
         else:
             out[name] = Sight("shown", kind)
     return out
+
+
+def _linked(policy: Policy, views: dict[str, dict[str, Sight]]) -> dict[str, dict[str, Sight]]:
+    """With the roles that can compare a column of theirs: it tells something, and no key stands between the two."""
+    open_to: dict[str, set[str]] = {}
+    for role in views:
+        resolved = RoleView.of(policy, role)
+        secret = {c for c, m in resolved.masks.items() if m.keyed and not getattr(m, "linkable", False)}
+        constant = {c for c, m in resolved.masks.items() if m.use == "suppress"}
+        open_to[role] = {*resolved.shown, *resolved.masks} - secret - constant
+    return {
+        role: {
+            name: msgspec.structs.replace(
+                sight, links=[other for other in views if other != role and name in open_to[role] & open_to[other]]
+            )
+            for name, sight in seen.items()
+        }
+        for role, seen in views.items()
+    }
 
 
 def _kind(column: Column) -> str:

@@ -1,0 +1,57 @@
+"""Which records of a view are one person's, by what the view itself shows: pseudonyms, tokens, a number in clear."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+
+from shoal.release.linking import Codes, codes
+
+ALMOST_ALL = 0.95  # of a column's records lie under a value that is one person's alone
+
+
+def trajectories(data: pl.DataFrame, columns: Iterable[str], people: Codes) -> tuple[list[str], Codes]:
+    """The columns that tie records of one person together, and a number per record (-1: tied to nothing).
+
+    A value that several people share (a short pseudonym, an invented name) ties nothing.
+
+    >>> data = pl.DataFrame({"who": ["x", "x", "y"], "sex": ["f", "f", "f"]})
+    >>> names, ties = trajectories(data, data.columns, np.array([1, 1, 2]))
+    >>> names, ties.tolist()
+    (['who'], [0, 0, 2])
+    """
+    names: list[str] = []
+    label = np.arange(len(people))
+    tied = np.zeros(len(people), np.bool_)
+    for name in columns:
+        values = data[name]
+        if values.dtype.is_nested() or values.n_unique() == len(values):
+            continue
+        value = codes(values)
+        frame = pl.DataFrame({"value": value, "who": people, "known": values.is_not_null()})
+        owned = frame.select((pl.col("who").n_unique().over("value") == 1) & pl.col("known")).to_series().to_numpy()
+        known = int(frame["known"].sum())
+        repeated = known > values.drop_nulls().n_unique()
+        if known and repeated and owned.sum() >= ALMOST_ALL * known:
+            names.append(name)
+            label = _joined(label, value, owned)
+            tied |= owned
+    return names, np.where(tied, label, -1)
+
+
+def _joined(label: Codes, value: Codes, owned: np.ndarray) -> Codes:
+    """Labels of records that share a value become one: the least of them."""
+    out = label.copy()
+    while True:
+        least = np.full(int(value.max(initial=0)) + 1, len(label))
+        np.minimum.at(least, value[owned], out[owned])
+        fresh = out.copy()
+        fresh[owned] = least[value[owned]]
+        by_label = np.arange(len(label))  # whoever had the old label gets the new one
+        np.minimum.at(by_label, out, fresh)
+        fresh = by_label[out]
+        if np.array_equal(fresh, out):
+            return out
+        out = fresh
