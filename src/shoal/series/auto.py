@@ -78,8 +78,8 @@ def candidates(values: Floats) -> list[Pattern]:
     lengths = [word for word in WORDS if word <= instants]
     out: list[Pattern] = [Sax(), *[Sax(word=word) for word in lengths], *[Slope(word=word) for word in lengths[:4]]]
     for period in seasons(values):
-        short = [Seasonal(period=period, word=word) for word in (6, 8, 12) if word <= period]
-        out += short or [Seasonal(period=period)]
+        words = (None, *[word for word in (8, 12) if word < period])
+        out += [Seasonal(period=period, word=word) for word in words]
     return out
 
 
