@@ -134,6 +134,7 @@ SILENT = {
     ("compare", "--seed"): "mondrian draws nothing where k alone is asked (tests/cli/test_compare_command.py)",
     ("verify/stream", "--unit"): "shorter times only add supporters (tests/cli/test_verify_stream.py)",
     ("measure/table", "--type"): "ages are told apart as texts, too (tests/cli/test_types_everywhere.py)",
+    ("init", "--ask"): "answers come from standard input (tests/unit/test_suggest.py)",
     ("generate", "--forever"): "it has no end",
     ("generate", "--rate"): "it takes its time (tests/unit/test_pace.py)",
     ("generate", "--topic"): "it needs a broker (tests/kafka/test_tools.py)",

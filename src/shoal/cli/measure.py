@@ -35,7 +35,8 @@ class OfEvents:
     window
         Of a stream: the window z would be counted in; 1h if not given.
     out
-        Of a stream: a folder for the profile as CSV and pictures. `exposed.csv` is what `shoal plan --exposed` takes.
+        Of a stream: a folder for the profile as a page, CSV and pictures. `exposed.csv` is what `shoal plan --exposed`
+        takes.
     """
 
     stream: Flag = False
@@ -97,8 +98,10 @@ def measure(
 def _profile(frame: pl.DataFrame, subject: str | None, events: OfEvents, json: bool) -> None:
     from pathlib import Path
 
+    from shoal.connect.files import write_text
     from shoal.release.options import as_hierarchy
     from shoal.report import stream_profile
+    from shoal.report.stream_page import profile_page
 
     word = events.hierarchy
     found = stream_profile.profile_of(
@@ -112,4 +115,6 @@ def _profile(frame: pl.DataFrame, subject: str | None, events: OfEvents, json: b
     )
     answer(as_json(found) if json else stream_profile.text(found))
     if events.out is not None:
-        say(f"written: {len(stream_profile.save(found, Path(events.out)))} files in {events.out}")
+        made = stream_profile.save(found, Path(events.out))
+        write_text(profile_page(found), str(Path(events.out) / "page.html"))
+        say(f"written: {len(made) + 1} files in {events.out}")

@@ -13,6 +13,7 @@ from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from shoal.release.position import Position
     from shoal.release.stream import LocalRunner, StreamJob
@@ -99,6 +100,8 @@ class Running:
         entropy and residual information.
     figures_every
         With --figures: how often that is measured, in event time; 5m if not given.
+    report
+        Also write how the run ended: .html with pictures (over time with --figures), .json or .txt.
     seed
         The same seed and key give the same release; 0 if not given.
     strict
@@ -112,6 +115,7 @@ class Running:
     synthetic: str | None = None
     figures: str | None = None
     figures_every: str | None = None
+    report: str | None = None
     seed: MaybeWhole = None
     strict: Flag = False
     trust_times: Flag = False
@@ -188,14 +192,17 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
     from pathlib import Path
 
     from shoal.connect.events import Events, Sink
+    from shoal.connect.files import write_text
     from shoal.core.known import doubts
     from shoal.core.originals import keep_apart
     from shoal.release import position as positions
     from shoal.release.doubts import examined
     from shoal.release.stream import QUIET, LocalRunner, figures
     from shoal.release.ticks import TickLog
+    from shoal.report.model import ending
 
-    keep_apart([output, how.synthetic], [events])
+    keep_apart([output, how.synthetic, how.report], [events])
+    ending(how.report)
     key = job.key()
     file = positions.snapshot_file(Path(how.snapshot), key) if how.snapshot else None
     stopped = positions.read(file) if file is not None else None
@@ -243,16 +250,47 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
     live.line(end=True)
     for doubt in doubts(runner.method.known):
         say(f"warning: {doubt}")
+    rows = watching.finish() if watching is not None else []
     if watching is not None and how.figures:
-        from shoal.report.stream_figures import save
-
-        say(f"written: {len(save(watching.finish(), watching.k, Path(how.figures)))} files in {how.figures}")
+        say(f"written: {len(_save(rows, watching.k, Path(how.figures)))} files in {how.figures}")
+    if how.report is not None:
+        write_text(_page(job, runner, rows, watching.k if watching is not None else 2, how.report), how.report)
+        say(f"report: {how.report}")
     if stop:
         say(f"stopped after event {runner.first:,}" + ("; the snapshot continues there" if file is not None else ""))
     found = {**figures(runner), "seed": job.seed or 0, "unreadable_lines": source.bad, "ended": ended and not stop}
     if json:
         say(as_json(found))
     return 0
+
+
+def _save(rows: Any, k: int, folder: Path) -> list[Path]:
+    """Figures, pictures, and a page of them."""
+    from shoal.connect.files import write_text
+    from shoal.report.stream_figures import save
+    from shoal.report.stream_page import figures_page
+
+    made = save(rows, k, folder)
+    if made:
+        made.append(folder / "page.html")
+        write_text(figures_page(rows, k), str(made[-1]))
+    return made
+
+
+def _page(job: StreamJob, runner: LocalRunner, rows: Any, k: int, file: str) -> str:
+    """How the run ended, as a file of this name."""
+    from shoal.core.known import doubts
+    from shoal.release.stream import figures
+    from shoal.report.model import ending
+    from shoal.report.stream_page import reasons, run_page
+
+    kind, counters = ending(file), runner.method.counters
+    if kind == ".json":
+        return as_json(figures(runner))
+    if kind == ".html":
+        return run_page(job.title, job.method.use, counters, notes=doubts(runner.method.known), rows=rows, k=k)
+    told = [f"{count:,} withheld: {words}" for words, count in reasons(counters)]
+    return "\n".join([f"{job.title}: {counters['released']:,} of {counters['events']:,} events released", *told]) + "\n"
 
 
 def _where(events: str, position: Position, stopped: Position | None) -> str:
@@ -289,23 +327,11 @@ def _goal(decision: Any) -> str:
     return f"p {decision.p:.2f}{'' if decision.reached else missed}"
 
 
-WHY = {
-    "rare": "shown by too few people",
-    "late": "late, and too few are certain",
-    "too_late": "too late",
-    "future": "ahead of the clock",
-    "bad": "unreadable: no time, subject or usable value",
-    "unknown": "unknown to the hierarchy",
-    "full": "beyond the memory",
-    "due": "delay over",
-    "sticky": "decided before",
-    "end": "left at the end",
-}
-
-
 def _why(counters: Mapping[str, int]) -> str:
     """Why events were withheld, in words."""
-    parts = [f"{counters[name]:,} {words}" for name, words in WHY.items() if counters.get(name)]
+    from shoal.report.stream_page import reasons
+
+    parts = [f"{count:,} {words}" for words, count in reasons(counters)]
     return f" ({'; '.join(parts)})" if parts else ""
 
 

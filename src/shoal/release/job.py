@@ -90,7 +90,7 @@ def _of_policy(wishes: Wishes) -> Job:
         )
     method = method_of(wishes, (TABLE_METHODS, STREAM_METHODS), chosen.method)
     if isinstance(method, StreamMethod):
-        nothing_to_waive(wishes, more, OF_STREAMS)
+        nothing_to_waive(wishes, reported(wishes, more), OF_STREAMS)
         return stream_job(policy, chosen.name, more.pop("keys"), method=method, **more)
     if events := those_about(promises, "events"):
         raise PolicyError(

@@ -194,7 +194,7 @@ def _stream_of_options(wishes: Wishes) -> StreamJob:
     method = _z_method(wishes)
     common = Common.of(wishes, "stream")
     more = common._asdict()
-    nothing_to_waive(wishes, more, OF_STREAMS)
+    nothing_to_waive(wishes, reported(wishes, more), OF_STREAMS)
     return StreamJob(schema=schema, promises=(ZAnonymity(z, window),), method=method, **more)
 
 

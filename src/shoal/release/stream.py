@@ -27,6 +27,8 @@ from shoal.promises.base import those_about
 from shoal.release.base import Job
 from shoal.release.judge import Judge
 from shoal.release.ticks import Tick, TickLog
+from shoal.report.model import ending
+from shoal.report.stream_page import run_page
 from shoal.streams import STREAM_METHODS
 from shoal.streams.base import Batch, Outcomes, Reason, Running, StreamMethod
 from shoal.streams.texts import Printer
@@ -150,6 +152,17 @@ class StreamReport(Shown, msgspec.Struct, frozen=True, kw_only=True):
     def json(self) -> str:
         """All figures, for machines."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+
+    def page(self, file: str) -> str:
+        """What belongs into a file of this name: the figures (``.json``), the text (``.txt``) or the page."""
+        kind = ending(file)
+        if kind == ".json":
+            return self.json()
+        return self.text() if kind == ".txt" else self.html()
+
+    def html(self) -> str:
+        """One self-contained document: no script, no network."""
+        return run_page(self.title, self.method, self.counters, findings=self.findings, notes=self.notes)
 
     def text(self) -> str:
         """A few lines for the terminal."""
