@@ -75,11 +75,11 @@ SHAPES = {
             ((3, 1.0), (20, 1.0)),
         ),
         (0.02, 0.25, 0.3, 0.35, 0.9),
-        1.6,
-        1.3,
-        2.5,
+        1.25,
+        1.15,
+        3.0,
         60.0,
-        8,
+        20,
         0.6,
         (0.0, 0.6, 0.1, 0.0, 0.0),
         1.0,
@@ -115,14 +115,14 @@ SHAPES = {
             ((2, 0.75), (5, 0.55), (50, 0.13), (150, 0.035)),
             ((2, 0.883), (5, 0.706), (50, 0.22), (150, 0.065)),
             ((2, 0.99), (5, 0.98), (50, 0.83), (150, 0.7)),
-            ((2, 0.998), (5, 0.996), (50, 0.985), (150, 0.97)),
-            ((2, 0.999), (5, 0.998), (50, 0.993), (150, 0.988)),
+            ((2, 0.998), (5, 0.996), (50, 0.985), (150, 0.985)),
+            ((2, 0.999), (5, 0.998), (50, 0.995), (150, 0.994)),
             ((2, 0.9999), (5, 0.9998), (50, 0.9996), (150, 0.9994)),
         ),
         (0.06, 0.08, 0.3, 0.7, 0.9, 0.98),
         1.3,
         1.1,
-        8.0,
+        4.0,
         30.0,
         12,
         0.7,
@@ -232,8 +232,8 @@ def _events(
     rng: np.random.Generator, shape: Shape, values: Values, n: int, people: int, hours: tuple[float, float]
 ) -> tuple[Ints, Ints, Floats]:
     """Person, value and time of ``n`` events: sessions of visits of events."""
-    visits = max(people, round(1.15 * n / float(np.diff(values.total) @ values.length)))
-    person = ranked(rng, max(people, round(visits / shape.session)), people, shape.people_skew)
+    visits = max(1.0, 1.15 * n / float(np.diff(values.total) @ values.length))
+    person = ranked(rng, max(1, round(visits / shape.session)), people, shape.people_skew)
     begun = day_and_night(rng, len(person), hours)
     rng.shuffle(begun)
     session = np.repeat(np.arange(len(person)), rng.geometric(1 / shape.session, len(person)))

@@ -16,6 +16,8 @@ EXPERIMENTS: dict[str, tuple[str, str]] = {
     "z-goals": ("z_goals", "z and residual information by goal: Figures 5.9 to 5.12"),
     "z-night": ("z_night", "the dip at the morning rise, with and without a schedule: section 7.1"),
     "views": ("views", "role views: throughput, waiting and loss by scope, window, k and delay; what partitions cost"),
+    "graph": ("graph", "what generalizers cost by values, length and words: Figures 4.4 to 4.7"),
+    "report": ("report.whole", "everything the five papers publish beside ours, with verdicts and reasons: one page"),
     "kp": ("kp", "(k,P)-anonymity of curves: loss and time against P and k, envelopes and shapes"),
 }
 

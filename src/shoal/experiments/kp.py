@@ -14,32 +14,35 @@ from shoal.datasets.series import news_feedback, sales_curves
 from shoal.report.chart import Axis, Chart, Lines, Series, draw, write
 from shoal.report.page import Grid, Section, page
 from shoal.report.page import write as write_page
+from shoal.series.kapra import Kapra
 from shoal.series.perturb import Perturb
 from shoal.series.queries import query_errors, read_released
 from shoal.series.release import SeriesRelease, anonymize_series
 from shoal.series.sax import Sax
 
-METHODS = ("naive", "kapra", "banded")
+METHODS = ("naive", "kapra as published", "kapra", "banded")
+AS_PUBLISHED = Kapra(split="topdown", refine=0, passes=0)  # without the two steps that are ours
 WORDS = Sax(word=6, levels=5)  # as in the experiments of Minutoli et al. 2021
-SHAPES = {"value": "instant value loss", "pattern": "pattern loss (word)", "shape": "pattern loss (full series)"}
+SHAPES = {"value": "instant value loss", "pattern": "pattern loss (word)", "shape": "pattern loss (full series)",
+          "value_total": "instant value loss, total", "pattern_total": "pattern loss, total"}  # fmt: skip
 
 
 def run(out: Path, shared: Path | None = None) -> pl.DataFrame:
     """Write tables and pictures into ``out``; real data come from ``shared`` where they are, else generated ones."""
     out.mkdir(parents=True, exist_ok=True)
     for method in METHODS:  # what is compiled at its first use must not be timed
-        _release(sales_curves(60, 13), "Product_Code", method, 6, 3)
+        release(sales_curves(60, 13), "Product_Code", method, 6, 3)
     rows: list[dict[str, Any]] = []
-    sets = _sets(shared)
-    for name, source, frame, key in sets:
+    known = sets(shared)
+    for name, source, frame, key in known:
         for k, p in _grid(name):
             rows += [_row(name, source, frame, key, method, k, p) for method in METHODS]
     table = pl.DataFrame(rows)
     table.write_csv(out / "kp.csv")
-    _, source, frame, key = sets[0]
+    _, source, frame, key = known[0]
     diversity = _diversity(frame, key, source)
     diversity.write_csv(out / "kp_diversity.csv")
-    charts = [*_curves(table), *_envelopes(_release(frame, key, "kapra", 16, 6))]
+    charts = [*_curves(table), *_envelopes(release(frame, key, "kapra", 16, 6))]
     for chart in charts:
         write(draw(chart), out / f"{chart.name}.svg")
     write_page(_page(table, diversity, charts), out / "kp.html")
@@ -60,6 +63,8 @@ def _page(table: pl.DataFrame, diversity: pl.DataFrame, charts: list[Chart]) -> 
         [
             Section("Against P, on the sales set", over["p"]),
             Section("Against k, on the sales set", over["k"]),
+            Section("The other data sets", [c for c in charts if c.name.split("-")[-1] not in ("p", "k", "envelope")
+                                            and c.name not in ("envelope", "shape")]),
             Section("A group, and a shape", [c for c in charts if c.name in ("envelope", "shape")]),
             Section("What l costs", [Grid(diversity.columns, changed)], about="Altered only with perturbation."),
             Section("All figures", [Grid(shown, rows)]),
@@ -68,7 +73,7 @@ def _page(table: pl.DataFrame, diversity: pl.DataFrame, charts: list[Chart]) -> 
     )  # fmt: skip
 
 
-def _sets(shared: Path | None) -> list[tuple[str, str, pl.DataFrame, str]]:
+def sets(shared: Path | None) -> list[tuple[str, str, pl.DataFrame, str]]:
     """Name, source, curves (last column sensitive) and id column of each data set."""
     sales = _real(shared, "sales_weekly/sales_transactions_weekly.csv.gz")
     news = _real(shared, "news_facebook/facebook_palestine.csv.gz")
@@ -92,26 +97,26 @@ def _real(shared: Path | None, path: str) -> pl.DataFrame | None:
 
 
 def _grid(name: str) -> list[tuple[int, int]]:
-    if name != "sales":
-        return [(16, 6), (64, 6)]
+    if name != "sales":  # larger sets: fewer points of each curve
+        return [(16, p) for p in (3, 6, 12)] + [(k, 6) for k in (64, 128)]
     return [(16, p) for p in (2, 4, 6, 8, 10, 12)] + [(k, 6) for k in (8, 32, 64, 128)]
 
 
-def _release(frame: pl.DataFrame, key: str, method: str, k: int, p: int, **more: Any) -> SeriesRelease:
-    return anonymize_series(
-        frame, k=k, p=p, id=key, sensitive=[frame.columns[-1]], method=method, pattern=WORDS, **more
-    )
+def release(frame: pl.DataFrame, key: str, method: str, k: int, p: int, **more: Any) -> SeriesRelease:
+    """Curves released by one of :data:`METHODS`, with the words of the paper."""
+    how: Any = AS_PUBLISHED if method == "kapra as published" else method
+    return anonymize_series(frame, k=k, p=p, id=key, sensitive=[frame.columns[-1]], method=how, pattern=WORDS, **more)
 
 
 def _row(name: str, source: str, frame: pl.DataFrame, key: str, method: str, k: int, p: int) -> dict[str, Any]:
     seconds = math.inf
     for _ in range(3 if frame.height < 1000 else 1):  # of what takes no time, the best of three
         start = time.process_time()
-        release = _release(frame, key, method, k, p)
+        made = release(frame, key, method, k, p)
         seconds = min(seconds, time.process_time() - start)
-    loss = release.loss
-    asked = read_released(release.frame(), release.instants, release.pattern)
-    errors = query_errors(asked, release.curves.values, release.records, queries=40)
+    loss = made.loss
+    asked = read_released(made.frame(), made.instants, made.pattern)
+    errors = query_errors(asked, made.curves.values, made.records, queries=40)
     return {
         "data": name,
         "source": source,
@@ -135,8 +140,8 @@ def _diversity(frame: pl.DataFrame, key: str, source: str) -> pl.DataFrame:
     """What l = 2, 3, 4 costs, by suppressing and by altering."""
     rows = []
     for l in (2, 3, 4):
-        kept = _release(frame, key, "kapra", 16, 6, l=l)
-        changed = _release(frame, key, "kapra", 16, 6, l=l, perturb=Perturb())
+        kept = release(frame, key, "kapra", 16, 6, l=l)
+        changed = release(frame, key, "kapra", 16, 6, l=l, perturb=Perturb())
         altered = sum(changed.altered.values())
         rows.append(
             {
@@ -151,10 +156,17 @@ def _diversity(frame: pl.DataFrame, key: str, source: str) -> pl.DataFrame:
 
 
 def _curves(table: pl.DataFrame) -> list[Chart]:
-    """Loss and time against P and against k on the sales set."""
+    """Loss (on average and in total) and time against P and against k, of every data set."""
     charts: list[Chart] = []
-    sales = table.filter(pl.col("data") == "sales")
-    for over, rows in (("p", sales.filter(pl.col("k") == 16)), ("k", sales.filter(pl.col("p") == 6))):
+    for (name,), part in table.group_by("data", maintain_order=True):
+        charts += _of_set(str(name), part)
+    return charts
+
+
+def _of_set(name: str, part: pl.DataFrame) -> list[Chart]:
+    charts: list[Chart] = []
+    end = "" if name == "sales" else f"-{name.replace(' ', '-')}"
+    for over, rows in (("p", part.filter(pl.col("k") == 16)), ("k", part.filter(pl.col("p") == 6))):
         fixed = "k = 16" if over == "p" else "P = 6"
         for measure, words in {**SHAPES, "seconds": "CPU seconds"}.items():
             lines = []
@@ -163,8 +175,8 @@ def _curves(table: pl.DataFrame) -> list[Chart]:
                 lines.append(Series(method, own[over].to_list(), own[measure].to_list(), markers=True))
             ticks = [(float(v), str(v)) for v in sorted(rows[over].unique().to_list())]
             axis = Axis("P" if over == "p" else "k", form="whole", log=over == "k", ticks=ticks)
-            title = f"{words[0].upper()}{words[1:]}, {fixed}"
-            charts.append(Lines(name=f"{measure}-{over}", title=title, x=axis, y=Axis(words, low=0), series=lines))
+            title = f"{words[0].upper()}{words[1:]}, {fixed}" + (f", {name}" if end else "")
+            charts.append(Lines(name=f"{measure}-{over}{end}", title=title, x=axis, y=Axis(words, low=0), series=lines))
     return charts
 
 

@@ -50,10 +50,17 @@ def _figure_2() -> list[dict[str, Any]]:
 def _figure_3() -> list[dict[str, Any]]:
     sizes = (10, 50, 100, 150, 200, 500, 1000, 5000)
     out = _points("3a", [(a, 20, Model(attributes=a)) for a in sizes], KS)
-    for z in (1, 10, 20, 40):
-        for a in sizes:
-            out.append(_row("3b", a, f"z = {z}", Model(attributes=a).p_k(z, 2).value))
-    return out
+    return out + _by_z("3b", (1, 10, 20, 40), [(a, Model(attributes=a)) for a in sizes])
+
+
+def _by_z(figure: str, zs: Sequence[int], models: Sequence[tuple[float, Model]]) -> list[dict[str, Any]]:
+    """k = 2 by several z: the formula's line beside the exact one."""
+    return [
+        _row(figure, x, f"z = {z}, {method}", model.p_k(z, 2, method).value)
+        for z in zs
+        for x, model in models
+        for method in METHODS
+    ]
 
 
 def _figure_4() -> list[dict[str, Any]]:
@@ -67,10 +74,8 @@ def _figure_5() -> list[dict[str, Any]]:
 
 def _figure_6() -> list[dict[str, Any]]:
     out = _points("6a", [(n, 20, Model(windows=n)) for n in (1, 3, 5, 10, 15, 20, 24, 30, 45)], KS)
-    for z in (20, 60, 120):
-        for n in (1, 10, 24, 70, 150, 300, 400):
-            out.append(_row("6b", n, f"z = {z}", Model(windows=n).p_k(z, 2).value))
-    return out
+    watched = (1, 3, 10, 24, 70, 150, 300, 400)
+    return out + _by_z("6b", (1, 20, 60, 120), [(n, Model(windows=n)) for n in watched])
 
 
 def _figures_7_8() -> list[dict[str, Any]]:
@@ -82,6 +87,7 @@ def _figures_7_8() -> list[dict[str, Any]]:
 
 
 def _picture(name: str, part: pl.DataFrame) -> Lines:
+    colours = {name: at for at, name in enumerate(dict.fromkeys(str(v).split(",")[0] for v in part["line"]))}
     series = [
         Series(
             str(line),
@@ -89,7 +95,7 @@ def _picture(name: str, part: pl.DataFrame) -> Lines:
             rows["y"].to_list(),
             markers=True,
             dash="paper2020" in str(line),
-            colour=int(str(line)[4]) - KS[0] if str(line).startswith("k = ") else None,  # one k, one colour
+            colour=colours[str(line).split(",")[0]] if "," in str(line) else None,  # one k or z, one colour
         )
         for (line,), rows in part.group_by("line", maintain_order=True)
     ]

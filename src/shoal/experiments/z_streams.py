@@ -24,7 +24,7 @@ def run(out: Path, shared: Path | None = None) -> pl.DataFrame:
     levels: list[dict[str, Any]] = []
     noise: list[dict[str, Any]] = []
     for name, frame in {**afternoon(), **real(shared)}.items():
-        before = _hidden(frame, frame["value"])[1]
+        before = hidden(frame, frame["value"])[1]
         levels += _levels(name, frame, before)
         noise += _noise(name, frame, before)
     table = pl.DataFrame(levels, infer_schema_length=None)
@@ -35,7 +35,7 @@ def run(out: Path, shared: Path | None = None) -> pl.DataFrame:
     return table
 
 
-def _hidden(frame: pl.DataFrame, values: pl.Series) -> tuple[float, float]:
+def hidden(frame: pl.DataFrame, values: pl.Series) -> tuple[float, float]:
     """p_2 over everyone in the last window, and the entropy of what is released of them."""
     last = frame["time"] >= frame["time"].max() - 3600  # type: ignore[operator]
     people = frame["subject"].filter(last).rank("dense").cast(pl.Int32).to_numpy() - 1
@@ -50,7 +50,7 @@ def _levels(name: str, frame: pl.DataFrame, before: float) -> list[dict[str, Any
         for generalize in (True, False):
             made, parts, _ = play(frame, z, generalize=generalize)
             count = made.counters
-            p, after = _hidden(frame, pl.concat([part.values for part in parts]))
+            p, after = hidden(frame, pl.concat([part.values for part in parts]))
             shares = {f"level_{at}": 100 * count.get(f"level_{at}", 0) / frame.height for at in range(LEVELS)}
             rows.append(
                 {
@@ -88,7 +88,7 @@ def _noise(name: str, frame: pl.DataFrame, before: float) -> list[dict[str, Any]
                 noise: dict[str, Any] = {"noise": {"most": most, "count": count}, "allow_noise": True} if most else {}
                 made, parts, _ = play(frame, z, generalize=generalize, **noise)
                 released, fakes = made.counters["released"], sum(len(part.fakes) for part in parts)
-                after = _hidden(frame, pl.concat([part.values for part in parts]))[1]
+                after = hidden(frame, pl.concat([part.values for part in parts]))[1]
                 rows.append(
                     {
                         "stream": name,

@@ -13,7 +13,8 @@ from shoal.core.levels import Codes, Levels, code_of, nest
 class Prefix(Hierarchy, frozen=True, tag="prefix"):
     """Characters (or words) fall away from the end, one per level.
 
-    ``length`` is the most characters or words that are kept; level 0 is the value itself, cut to that length.
+    ``length`` is the most characters or words that are kept; level 0 is the value itself, cut to that length. (Garai
+    2019 refuses longer texts; cut, they are released with less detail instead of not at all.)
     Characters that fell away read ``*``, so that the length of a code stays visible; words just end.
 
     >>> import polars as pl

@@ -1,0 +1,1 @@
+"""Everything the five papers publish, beside ours: see :mod:`shoal.experiments.report.whole`."""

@@ -1,0 +1,209 @@
+"""Bacconi 2021: every table, and every figure whose picture or sentence says something that can be checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from statistics import mean, median
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from shoal.datasets.streams import stream
+from shoal.experiments import calibration, z_data
+from shoal.experiments.report.claim import Claim, nothing, number, ratio, shape
+from shoal.experiments.z_data import AFTERNOON, NAMES, THIN, afternoon, days, play
+from shoal.experiments.z_streams import hidden, tuned
+from shoal.experiments.z_time import FIXED, START
+
+PAPER = "Bacconi 2021"
+MARK = "15m"
+# Tables 6.1 and 6.2, by diff max 0, z/4, z/3, z/2: anonymized and volume, without generalization, in percent
+ALONE = {
+    "ecommerce": ((84, 81, 79.8, 76.6), (-84, -57, -35.3, 50)),
+    "domains": ((46.3, 39.9, 38.8, 36.7), (-46.3, 494, 704, 1313)),
+    "positions": ((85, 80.8, 78.9, 73.9), (-85, -34.6, 12.8, 192)),
+}
+# Tables 6.3 to 6.5, by diff max 0, z/6, z/5, z/4: anonymized, volume, residual information, with generalization
+BESIDE = {
+    "ecommerce": ("6.3", (11.9,) * 4, (-11.9, -3.6, 0.1, 9.2), (61.3, 63.2, 63.6, 64.4)),
+    "domains": ("6.4", (31.0,) * 4, (-31, 177, 296, 558), (89.2, 92.5, 93.3, 94.1)),
+    "positions": ("6.5", (0.3,) * 4, (-0.3, 18.6, 28.3, 48), (81.9, 84.4, 84.9, 85.8)),
+}
+SHARES, KS = (0.3, 0.5, 0.7, 0.9), (2, 4, 6, 9)
+
+
+def data_sets() -> Iterator[Claim]:
+    """Tables 3.4 and 3.5, 4.1 to 4.3, and the exposure that the paper of 2020 measured."""
+    for row in calibration.shape():
+        yield ratio(PAPER, row["item"], f"{row['stream']}: {row['what']}", row["published"], row["ours"], 0.05)
+    for row in calibration.levels():
+        yield number(PAPER, row["item"], f"{row['stream']}: {row['what']}", row["published"], row["ours"], 3.0)
+
+
+def by_z() -> Iterator[Claim]:
+    """Figures 4.1 and 4.2."""
+    zs = {"ecommerce": (1, 5, 20), "domains": (5, 100, 900), "positions": (2, 50, 150)}
+    for name, frame in afternoon().items():
+        scaled = [max(1, round(z * z_data.SHRINK)) for z in zs[name]]
+        alone, general = (
+            [hidden(frame, _values(play(frame, z, generalize=g)[1]))[0] for z in scaled] for g in (False, True)
+        )
+        ours = ", ".join(
+            f"z {z}: {a:.2f} (generalized {b:.2f})" for z, a, b in zip(zs[name], alone, general, strict=True)
+        )
+        rises = all(a <= b for a, b in pairwise(alone))
+        yield shape(PAPER, "Figure 4.1", f"{name}: p_k rises with z", "rises", rises, ours)
+        slower = all(b <= a + 1e-9 for a, b in zip(alone, general, strict=True))
+        yield shape(PAPER, "Figure 4.2", f"{name}: generalized, the same z hides fewer", "fewer", slower, ours)
+
+
+def over_time() -> Iterator[Claim]:
+    """Figures 4.4, 5.1 to 5.6 and 5.8, on whole days, thinned."""
+    entropy: dict[str, tuple[float, float]] = {}
+    for name, frame in days().items():
+        thin = THIN[name] * z_data.SHRINK
+        fixed = _marks(play(frame, max(2, round(FIXED[name] * thin)), every=MARK, k=2)[2])
+        p, traffic = fixed["p_k"].to_numpy(), fixed["events"].to_numpy()
+        if name == "domains":
+            falls = float(np.corrcoef(p, traffic)[0, 1])
+            yield shape(
+                PAPER, "Figure 4.4", f"{name}: p_k collapses as traffic rises", "falls", falls < -0.3, f"r {falls:.2f}"
+            )
+        else:
+            yield number(PAPER, "Figure 4.4", f"{name}: p_k around", 0.6, float(p.mean()), 0.15)
+        yield from _incremental(name, frame, thin)
+        found: dict[str, pl.DataFrame] = {}
+        for figure, k, goal in (("5.5", 2, 0.8), ("5.6", 3, 0.9), ("5.8", 3, 0.8)):
+            tune = {"goal": {"k": k, "probability": goal}, "every": "30m"}
+            found[figure] = _marks(play(frame, 1, every=MARK, k=k, tune=tune)[2])
+            if figure != "5.8":
+                got = float(found[figure]["p_k"].mean())  # type: ignore[arg-type]
+                yield number(PAPER, f"Figure {figure}", f"{name}: p_k around its goal", goal, got, 0.1)
+        z, events = found["5.6"]["z"].to_numpy(), found["5.6"]["events"].to_numpy()
+        follows = float(np.corrcoef(z, events)[0, 1])
+        yield shape(PAPER, "Figure 5.6", f"{name}: z follows the traffic", "follows", follows > 0.3, f"r {follows:.2f}")
+        low, high = (float(np.median(found[figure]["z"].to_numpy())) for figure in ("5.5", "5.6"))
+        ours = f"{low:g} to {high:g} (thinned)"
+        yield shape(PAPER, "Figure 5.6", f"{name}: a higher goal takes a higher z", "higher", high > low, ours)
+        kept = found["5.8"]
+        entropy[name] = (float(kept["entropy_before"].mean()), float(kept["residual"].mean()))  # type: ignore[arg-type]
+    yield from _entropy(entropy)
+    yield nothing(
+        PAPER, "Figure 5.7", "positions as cells of a grid", "drawn by `shoal experiment z-time`", "a picture alone"
+    )
+
+
+def _incremental(name: str, frame: pl.DataFrame, thin: float) -> Iterator[Claim]:
+    """Figures 5.1 to 5.4: the incremental tuner moves towards the goal, the faster the more often it is asked."""
+    far = {}
+    for every in ("30m", "5m"):
+        start = max(2, round(START[name] * thin))
+        tune = {"goal": {"k": 2, "probability": 0.8}, "by": "incremental", "every": every, "start": start}
+        p = _marks(play(frame, 1, every=MARK, k=2, tune=tune)[2])["p_k"].to_numpy()
+        far[every] = float(np.abs(p - 0.8).mean())
+    item = {"ecommerce": "Figures 5.1, 5.2", "domains": "Figure 5.3", "positions": "Figure 5.4"}[name]
+    ours = f"mean distance {far['30m']:.3f} every 30 m, {far['5m']:.3f} every 5 m"
+    yield shape(
+        PAPER, item, f"{name}: asked more often, nearer to the goal", "nearer", far["5m"] <= far["30m"] + 0.005, ours
+    )
+
+
+def _entropy(found: dict[str, tuple[float, float]]) -> Iterator[Claim]:
+    ours = ", ".join(f"{n} {h:.1f} bits, {left:.0%} left" for n, (h, left) in found.items())
+    most = max(found, key=lambda n: found[n][1])
+    yield shape(PAPER, "Figure 5.8", "domains keep most of their information", "domains", most == "domains", ours)
+    least = min(found, key=lambda n: found[n][0])
+    yield shape(PAPER, "Figure 5.8", "domains have the lowest entropy before", "domains", least == "domains", ours)
+
+
+def goals() -> Iterator[Claim]:
+    """Figures 5.9 to 5.12: median z and residual information by goal."""
+    left: dict[str, dict[str, list[float]]] = {"p": {}, "k": {}}
+    for name, frame in days().items():
+        thin = THIN[name] * z_data.SHRINK
+        for by, values in (("p", SHARES), ("k", KS)):
+            zs: list[float] = []
+            for value in values:
+                k, p = (3, value) if by == "p" else (int(value), 0.8)
+                tune = {"goal": {"k": k, "probability": p}, "every": "30m"}
+                made, _, rows = play(frame, 1, every="30m", k=k, tune=tune)
+                zs.append(median(d.z for d in made.decisions) / thin)
+                left[by].setdefault(name, []).append(mean(r["residual"] for r in rows))
+            item = "Figure 5.9" if by == "p" else "Figure 5.10"
+            ours = ", ".join(f"{v:g}: {z:,.0f}" for v, z in zip(values, zs, strict=True))
+            rises = all(a <= b for a, b in pairwise(zs))
+            yield shape(PAPER, item, f"{name}: the median of z rises with the goal's {by}", "rises", rises, ours)
+            if by == "p" and name == "domains":
+                yield shape(
+                    PAPER, item, "domains: a median above 1,000 at a goal of 0.9", "> 1,000", zs[-1] > 1000, ours
+                )
+    for by, item in (("p", "Figure 5.11"), ("k", "Figure 5.12")):
+        ours = "; ".join(f"{n} " + ", ".join(f"{v:.2f}" for v in got) for n, got in left[by].items())
+        low = min(left[by], key=lambda n: left[by][n][-1])
+        high = max(left[by], key=lambda n: left[by][n][-1])
+        order = f"most is left of domains, least of ecommerce, by {by}"
+        yield shape(PAPER, item, order, "domains, ecommerce", (high, low) == ("domains", "ecommerce"), ours)
+    moved = max(max(got) - min(got) for got in left["k"].values())
+    yield shape(PAPER, "Figure 5.12", "k has no particular impact", "below 0.2", moved < 0.2, f"at most {moved:.2f}")
+
+
+def noise() -> Iterator[Claim]:
+    """Tables 6.1 to 6.5, at the z that binary search finds."""
+    for name in NAMES:
+        # of every domain thirteen would be invented: a fifth of the people is enough to see it
+        frame = stream(name, z_data.SHRINK * (0.2 if name == "domains" else 1), hours=AFTERNOON[name])
+        before = hidden(frame, frame["value"])[1]
+        alone = _noisy(frame, False, (0.0, 1 / 4, 1 / 3, 1 / 2), before)
+        for at, label in enumerate(("0", "z/4", "z/3", "z/2")):
+            published = ALONE[name]
+            yield number(
+                PAPER, "Table 6.1", f"{name}, diff max {label}: anonymized, %", published[0][at], alone[at][0], 5
+            )
+            yield number(PAPER, "Table 6.2", f"{name}, diff max {label}: volume, %", published[1][at], alone[at][1], 20)
+        less = all(a[0] >= b[0] for a, b in pairwise(alone))
+        more = all(a[1] <= b[1] for a, b in pairwise(alone))
+        yield shape(PAPER, "Table 6.1", f"{name}: wider, less is anonymized", "falls", less, "")
+        yield shape(PAPER, "Table 6.2", f"{name}: wider, the volume grows", "grows", more, "")
+        table, *columns = BESIDE[name]
+        beside = _noisy(frame, True, (0.0, 1 / 6, 1 / 5, 1 / 4), before)
+        for at, label in enumerate(("0", "z/6", "z/5", "z/4")):
+            for column, (what, within) in enumerate((("anonymized", 5.0), ("volume", 20.0), ("residual", 5.0))):
+                words = f"{name}, diff max {label}: {what}, %"
+                yield number(PAPER, f"Table {table}", words, columns[column][at], beside[at][column], within)
+        same = max(b[0] for b in beside) - min(b[0] for b in beside) < 1e-9
+        yield shape(PAPER, f"Table {table}", f"{name}: noise changes nothing of what is anonymized", "same", same, "")
+        kept = all(a[2] <= b[2] + 1e-9 for a, b in pairwise(beside))
+        yield shape(PAPER, f"Table {table}", f"{name}: wider, more information is left", "grows", kept, "")
+
+
+def _noisy(
+    frame: pl.DataFrame, generalize: bool, widths: tuple[float, ...], before: float
+) -> list[tuple[float, float, float]]:
+    """Anonymized, volume and residual information, in percent."""
+    z = tuned(frame, generalize)
+    out = []
+    for most in widths:
+        more: dict[str, Any] = {"noise": {"most": most}, "allow_noise": True} if most else {}
+        made, parts, _ = play(frame, z, generalize=generalize, **more)
+        fakes = sum(len(part.fakes) for part in parts)
+        count = made.counters
+        after = hidden(frame, _values(parts))[1]
+        volume = 100 * (count["released"] + fakes - frame.height) / frame.height
+        out.append((100 * count["withheld"] / frame.height, volume, 100 * after / before))
+    return out
+
+
+def _values(parts: list[Any]) -> pl.Series:
+    released: pl.Series = pl.concat([part.values for part in parts])
+    return released
+
+
+def _marks(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """What was measured, without the first hours: nothing fills a window yet."""
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    return table.filter(pl.col("time") >= table["time"][0] + 2 * 3600)
+
+
+assert set(ALONE) == set(NAMES)
