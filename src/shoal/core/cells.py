@@ -18,7 +18,11 @@ _END = re.compile(rf"^([≤≥])\s*({_NUMBER})$")
 
 
 class Cell(NamedTuple):
-    """One published cell, read back from its text."""
+    """One published cell, read back from its text.
+
+    >>> read("[20, 29]").covers(25), read("[20, 29]").kind
+    (True, 'interval')
+    """
 
     kind: Literal["exact", "interval", "node", "suppressed"]
     text: str

@@ -16,7 +16,10 @@ Back = Callable[[pl.DataFrame, NDArray[np.int64], Sequence[str]], Any]
 
 
 def require(frame: pl.DataFrame, names: Iterable[str], where: str) -> None:
-    """Every named column is there: :func:`~shoal.core.columns.require_columns` of a frame."""
+    """Every named column is there: :func:`~shoal.core.columns.require_columns` of a frame.
+
+    >>> require(pl.DataFrame({"age": [30]}), ["age"], "table")
+    """
     require_columns(names, frame.columns, where)
 
 
@@ -26,6 +29,10 @@ def from_any(data: Any) -> tuple[pl.DataFrame, Back]:
     Back takes the released frame, the input positions of its rows, and the columns that were not touched: these
     keep the very type they came with. What nobody declared does not come back: no index, no category that only withheld
     rows have. Imports nothing: a pandas or pyarrow frame brings its own library.
+
+    >>> frame, back = from_any(pl.DataFrame({"age": [30, 41]}))
+    >>> frame.height
+    2
     """
     if isinstance(data, pl.DataFrame):
         return data, lambda frame, rows, untouched: frame

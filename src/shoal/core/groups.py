@@ -19,6 +19,10 @@ class Groups:
     """Rows that read alike in every quasi column share a label; labels are dense from 0.
 
     Without ``people`` every row is one person, and findings say that rows were counted.
+
+    >>> groups = Groups(np.array([0, 0, 1], np.int32))
+    >>> groups.count, groups.sizes().tolist()
+    (2, [2, 1])
     """
 
     labels: NDArray[np.int32]
@@ -81,7 +85,11 @@ class Groups:
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What a verifier found about one promise."""
+    """What a verifier found about one promise.
+
+    >>> str(Finding("5-anonymity", True, 5, 7, 12, 0, "people"))
+    '5-anonymity: kept; asked 5, reached 7 (people counted)'
+    """
 
     promise: str  # as a person says it: "5-anonymity"
     kept: bool

@@ -149,7 +149,11 @@ class KeyRing:
 
 
 def variable_of(name: str) -> str:
-    """The environment variable a key may come from."""
+    """The environment variable a key may come from.
+
+    >>> variable_of("billing")
+    'SHOAL_KEY_BILLING'
+    """
     return "SHOAL_KEY" if name == DEFAULT else "SHOAL_KEY_" + name.upper().replace("-", "_")
 
 

@@ -30,6 +30,11 @@ class Levels:
     ``labels(level)`` and ``costs(level)`` give the text and the loss (normalized certainty penalty, 0 to 1) of each
     node; both are made when first asked for, because a range has far more nodes than a release shows. Text is text:
     two values that read alike are one code.
+
+    >>> from shoal.core.hierarchy.prefix import Prefix
+    >>> levels, codes = Prefix(length=3).compile(pl.Series(["101", "102", "210"]))
+    >>> levels.depth, [levels.labels(1)[int(code)] for code in levels.codes[codes, 1]]
+    (4, ['10*', '10*', '21*'])
     """
 
     values: pl.Series  # one per code, in code order; a missing value, if any, is the last
@@ -211,7 +216,13 @@ def _broken(frame: pl.DataFrame, codes: Codes) -> int | None:
 
 
 def code_of(levels: Levels, values: pl.Series) -> Codes:
-    """The code of each of ``values``; -1 where the hierarchy does not know it."""
+    """The code of each of ``values``; -1 where the hierarchy does not know it.
+
+    >>> from shoal.core.hierarchy.prefix import Prefix
+    >>> levels, _ = Prefix(length=3).compile(pl.Series(["101", "102"]))
+    >>> code_of(levels, pl.Series(["102", "999"])).tolist()
+    [1, -1]
+    """
     frame = pl.DataFrame({"value": levels.values, "code": np.arange(levels.size, dtype=np.int32)})
     wanted = pl.DataFrame({"value": values}).with_columns(pl.col("value").cast(frame.schema["value"]))
     found = wanted.join(frame, on="value", how="left", nulls_equal=True, maintain_order="left")["code"]

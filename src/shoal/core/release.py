@@ -41,6 +41,9 @@ class Release:
     the reasons. ``report``, ``model`` and ``curves`` are attached by whoever made it.
 
     Whoever pickles or copies a release passes on what may be published, and nothing else.
+
+    >>> Release(data=pl.DataFrame({"age": ["[20, 29]"] * 2}), withheld={"suppressed by the method": 1}).withheld
+    {'suppressed by the method': 1}
     """
 
     data: Any
@@ -91,7 +94,11 @@ def boxes_of(table: Table, labels: NDArray[np.int32], floor: NDArray[np.int8] | 
 
 
 def dense(labels: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Labels renumbered from 0 without gaps; -1 stays."""
+    """Labels renumbered from 0 without gaps; -1 stays.
+
+    >>> dense(np.array([4, -1, 4, 9], np.int32)).tolist()
+    [0, -1, 0, 1]
+    """
     kept = labels >= 0
     out = np.full(labels.shape, -1, np.int32)
     out[kept] = np.unique(labels[kept], return_inverse=True)[1]
@@ -156,6 +163,9 @@ def taken(column: pl.Series, rows: NDArray[np.int64] | None = None) -> pl.Series
 
     Polars shares the buffers of long texts: who pickles a release would pass on what withheld rows say, or rows that
     somebody had filtered out before.
+
+    >>> taken(pl.Series("diag", ["flu", "cold"]), np.array([1])).to_list()
+    ['cold']
     """
     out = column if rows is None else column.gather(rows)
     if out.dtype == pl.String:
@@ -174,7 +184,11 @@ def cleaned(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def typed_cells(cells: pl.Series) -> pl.Series:
-    """Cells as structs ``{kind, text, low, high, closed}``, for files that keep types."""
+    """Cells as structs ``{kind, text, low, high, closed}``, for files that keep types.
+
+    >>> typed_cells(pl.Series(["[20, 29]"])).struct.field("high").to_list()
+    [29.0]
+    """
     from shoal.core.cells import read
 
     parsed = [read(text) for text in cells.to_list()]

@@ -48,7 +48,12 @@ class Numbered(msgspec.Struct, frozen=True, array_like=True):
 
 
 def seal(content: bytes, kind: str, key: bytes | None, *, version: int = 1, context: str = "") -> bytes:
-    """A state as bytes. The same content gives the same bytes. Without a key it is written open, for all to see."""
+    """A state as bytes. The same content gives the same bytes. Without a key it is written open, for all to see.
+
+    >>> state = seal(b"counts", "stream", bytes(32), context="window 7")
+    >>> unseal(state, "stream", bytes(32), context="window 7"), b"counts" in state
+    (b'counts', False)
+    """
     inside = content if key is None else _cipher(kind, key).encrypt(content, _about(kind, version, context))
     return msgspec.msgpack.encode(Envelope(FORMAT, kind, version, key is not None, inside))
 
@@ -97,6 +102,12 @@ class StateFile:
 
     The counter helps only against who cannot put back both: protect ``FILE.counter``, or keep the folder where only
     the service may write.
+
+    >>> import tempfile
+    >>> file = StateFile(Path(tempfile.mkdtemp()) / "state", "stream", bytes(32))
+    >>> file.write(b"counts")
+    >>> file.read()
+    b'counts'
     """
 
     def __init__(self, path: Path, kind: str, key: bytes | None, *, version: int = 1) -> None:

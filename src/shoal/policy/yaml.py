@@ -39,7 +39,14 @@ class Places:
 
 
 def load(path: str | Path) -> tuple[Any, Places]:
-    """Plain data and the places of its parts."""
+    """Plain data and the places of its parts.
+
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "policy.yaml"
+    >>> _ = file.write_text("{columns: {age: quasi}}")
+    >>> load(file)[0]
+    {'columns': {'age': 'quasi'}}
+    """
     file = Path(path)
     register(file)
     try:

@@ -36,6 +36,9 @@ class Seen:
 
     ``keyed`` columns cannot be recomputed by others, ``clear`` ones are unmasked, ``hidden`` ones tell nothing;
     ``reads`` says which other columns a mask looks at.
+
+    >>> Seen("ward", pl.DataFrame({"age": [30], "name": ["*"]}), pl.Series([0]), hidden=frozenset({"name"})).columns
+    ['age']
     """
 
     role: str

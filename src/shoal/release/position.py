@@ -76,7 +76,11 @@ def unread(frames: Iterable[pl.DataFrame], read: int) -> Iterator[pl.DataFrame]:
 
 
 class Stopped(msgspec.Struct, frozen=True):
-    """The content of a snapshot file: where the input was left, and the state of the stream."""
+    """The content of a snapshot file: where the input was left, and the state of the stream.
+
+    >>> Stopped(Position(read=3), b"state").position.read
+    3
+    """
 
     position: Position = msgspec.field(name="place")  # its name in snapshots
     state: bytes

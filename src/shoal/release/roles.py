@@ -146,7 +146,14 @@ def view(
 
 
 def seen(release: RoleRelease, policy: Policy, frame: pl.DataFrame) -> Seen:
-    """What colluders may use of a role's release of ``frame``."""
+    """What colluders may use of a role's release of ``frame``.
+
+    >>> from shoal.policy.load import parse
+    >>> policy = parse("{columns: {name: identifier, diag: sensitive}, views: {ward: {show: [diag]}}}")
+    >>> frame = pl.DataFrame({"name": ["F. Ott"], "diag": ["E10"]})
+    >>> seen(view(frame, policy, "ward", keys=KeyRing()), policy, frame).columns
+    ['diag']
+    """
     resolved = RoleView.of(policy, release.role)
     generalized = set(policy.schema.quasi) if release.release is not None else set()
     mixed = [c for c, m in resolved.masks.items() if m.partly_keyed]

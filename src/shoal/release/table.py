@@ -217,6 +217,12 @@ def publication_order(table: Table, groups: NDArray[np.int32], seed: int, *, kee
 
     Rows are put in the order of their contents first and then shuffled by the seed: so nothing of the input's order is
     left, not even for someone who knows the seed, and the same rows in another order give the same file.
+
+    >>> from shoal.core.schema import Schema
+    >>> from shoal.core.table import code
+    >>> table = code(pl.DataFrame({"age": [20, 21, 50]}), Schema.build(quasi={"age": None}))
+    >>> publication_order(table, np.array([0, 0, -1], np.int32), 7, keep=True).tolist()
+    [0, 1]
     """
     kept = np.flatnonzero(groups >= 0)
     if keep:

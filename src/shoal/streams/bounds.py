@@ -17,7 +17,11 @@ LEAST_BOXES = 800
 
 @dataclass(frozen=True)
 class Bounds:
-    """``delay`` in events, ``delay_time`` in microseconds (0: none), ``reuse`` in tuples or microseconds."""
+    """``delay`` in events, ``delay_time`` in microseconds (0: none), ``reuse`` in tuples or microseconds.
+
+    >>> bounds_of(100, "5m", 30, 50, "batches").timed
+    True
+    """
 
     delay: int
     delay_time: int

@@ -213,7 +213,12 @@ def plain(record: Any) -> dict[str, Any]:
 
 
 def told_in_utc(value: Any) -> Any:
-    """A record with its moments in UTC. ``OverflowError`` for one that UTC has no year for."""
+    """A record with its moments in UTC. ``OverflowError`` for one that UTC has no year for.
+
+    >>> zone = datetime.timezone(datetime.timedelta(hours=2))
+    >>> told_in_utc({"at": datetime.datetime(2024, 5, 1, 2, tzinfo=zone)})
+    {'at': datetime.datetime(2024, 5, 1, 0, 0)}
+    """
     if isinstance(value, datetime.datetime):
         return in_utc(value)
     if isinstance(value, dict):
