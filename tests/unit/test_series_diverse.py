@@ -17,7 +17,7 @@ from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.kp_anonymity import KPAnonymity, judge_curves
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.t_closeness import TCloseness
-from shoal.series import SERIES_METHODS
+from shoal.series import SERIES_METHODS, diverse
 from shoal.series.diverse import largest, rules_for
 from shoal.series.release import anonymize_series
 from shoal.series.sax import Sax
@@ -185,3 +185,18 @@ def test_promises_that_are_not_about_sensitive_values_are_refused():
         anonymize_series(np.zeros((4, 2)), k=2, p=2, promises=[KAnonymity(2)])
     with pytest.raises(UsageError, match="t needs a sensitive column"):
         anonymize_series(np.zeros((4, 2)), k=2, p=2, t=0.2)
+
+
+@pytest.mark.parametrize("frequent", [0.3, 0.5])
+def test_of_several_shares_the_one_that_loses_least_is_taken(frequent, monkeypatch):
+    rng = np.random.default_rng(0)
+    curves = rng.normal(size=(200, 8)).cumsum(axis=1).round(1)
+    sensitive = (rng.uniform(size=200) < frequent).astype(int) + (rng.uniform(size=200) < 0.3) * 2
+    how = {"k": 8, "p": 4, "sensitive": {"s": sensitive}, "l": 3, "pattern": Sax(word=3), "method": "banded"}
+    lost = []
+    for some in (diverse.SHARES, diverse.SHARES[:1], diverse.SHARES[1:]):
+        monkeypatch.setattr(diverse, "SHARES", some)
+        lost.append(anonymize_series(curves, **how).loss.pattern)
+        monkeypatch.undo()
+    assert lost[1] != lost[2]
+    assert lost[0] == min(lost[1:])

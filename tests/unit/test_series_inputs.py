@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import shoal
 from shoal.core.errors import InputError, UsageError
 from shoal.measures.series import warped_distance
 from shoal.promises.kp_anonymity import KPAnonymity, judge_curves
@@ -173,3 +174,42 @@ def test_similar_curves_may_be_shifted_if_one_allows_it():
     release = anonymize_series(curves, k=10, p=10, pattern=Sax(word=24))
     found, _ = release.released().similar(bump, 10, warp=4)
     assert sorted(release.rows[found].tolist()) == list(range(10))
+
+
+POLICY = """
+columns:
+  meter: subject
+  name: identifier
+  at: {role: time, unit: s}
+  kwh: quasi
+  gas: quasi
+  area: sensitive
+views:
+  research:
+    show: [at, kwh, gas, area]
+    promises: [{use: kP-anonymity, k: 6, p: 3}, {use: l-diversity, l: 2, column: area}]
+  wide:
+    show: [kwh, area]
+    promises: [{use: kP-anonymity, k: 6, p: 3}]
+"""
+
+
+def test_a_policy_releases_and_verifies_a_long_table(tmp_path):
+    policy = tmp_path / "meters.yaml"
+    policy.write_text(POLICY)
+    frame = long_panel(METERS).rename({"id": "meter"})
+    area = pl.Series(["n", "s", "e"] * 10).gather(frame["meter"])
+    frame = frame.with_columns(pl.col("meter").cast(pl.String), name=pl.lit("x"), area=area)
+    release = shoal.anonymize(frame, policy=str(policy), view="research", seed=1)
+    assert release.report.verified
+    assert set(release.data.columns) == {
+        "series", "group", "at", "kwh_low", "kwh_high", "gas_low", "gas_high", "pattern", "level", "area",
+    }  # fmt: skip
+    assert shoal.verify(release.data, policy=str(policy), view="research")
+    leaked = release.data.with_columns(name=pl.lit("Ott"))
+    with pytest.raises(UsageError, match="expected one time column"):  # a column that nobody declared to be shown
+        shoal.verify(leaked, policy=str(policy), view="research")
+    broken = release.data.filter(pl.col("series") != 0)
+    assert shoal.verify(broken, policy=str(policy), view="research", k=6).rows == release.data["series"].n_unique() - 1
+    half = shoal.anonymize(frame, policy=str(policy), view="research", every=2, seed=1)
+    assert half.data["at"].n_unique() == 6

@@ -132,7 +132,10 @@ def about_curves(promises: tuple[Promise, ...]) -> tuple[KPAnonymity, list[Promi
 
 
 def view_reading(policy: Policy, job: CurvesJob) -> dict[str, Any]:
-    """How a view's curves are read: quasi columns are the instants, the subject names the curve."""
+    """How a view's curves are read: the subject names the curve, and quasi columns are the instants of a wide table.
+
+    With a time column the table is long, and quasi columns are its values.
+    """
     view = job.view
     assert view is not None
     masked = [name for name in policy.schema.quasi if name in view.masks]
@@ -144,7 +147,8 @@ def view_reading(policy: Policy, job: CurvesJob) -> dict[str, Any]:
         )
     names = policy.schema.subject
     seen = [n for n in (*view.shown, *view.masks) if n != names]
-    foreign = [n for n in seen if policy.schema[n].role not in ("quasi", "sensitive")]
+    times = [n for n in seen if policy.schema[n].role == "time"]
+    foreign = [n for n in seen if policy.schema[n].role not in ("quasi", "sensitive") and times != [n]]
     if foreign:
         raise PolicyError(
             f"the column {foreign[0]!r} cannot be shown beside curves: they are released with sensitive columns only",
@@ -158,10 +162,11 @@ def view_reading(policy: Policy, job: CurvesJob) -> dict[str, Any]:
             hint="do not show it",
         )
     seen_in_order = [n for n in policy.schema.columns if n in seen]
+    quasi = [n for n in seen_in_order if policy.schema[n].role == "quasi"]
     return {
         "id": names,
         "sensitive": [n for n in seen_in_order if policy.schema[n].role == "sensitive"],
-        "instants": [n for n in seen_in_order if policy.schema[n].role == "quasi"],
+        **({"time": times[0], "value": quasi} if times else {"instants": quasi}),
     }
 
 

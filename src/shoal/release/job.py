@@ -114,8 +114,7 @@ def _curves_of_policy(policy: Policy, chosen: View, view: RoleView, more: dict[s
     _, others = about_curves(more["promises"])
     nothing_to_waive(wishes, more, OF_CURVES)
     reading = series_words(wishes, chosen.method, others=others)
-    if wishes.has("missing"):
-        reading["missing"] = wishes.take("missing")
+    reading |= {name: wishes.take(name) for name in ("missing", "every") if wishes.has(name)}
     job = CurvesJob(
         schema=policy.schema,
         view=view,

@@ -7,6 +7,7 @@ union, so whole subgroups may be united into groups of k without a second look.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -24,7 +25,8 @@ from shoal.series.method import Progress, SeriesGrouping, silent
 from shoal.series.pattern import Encoded, Floats
 
 Rows = NDArray[np.int64]
-SHARE = 0.4  # of the records with one word that must keep the promises together, or all try a coarser level
+SHARES = (0.4, 0.2)  # of the records with one word that must keep the promises together, or all try a coarser level
+TRIED = 50_000  # records up to which every share is tried, and the grouping taken that loses least of the patterns
 JOINING = 4  # rounds in which records that are left join others
 EXACT = 14  # records up to which every subset is tried before a promise about several columns is refused
 
@@ -57,14 +59,25 @@ def group_diverse(
     take whole groups in instead.
     """
     closeness = bool((rules.kind >= T_EQUAL).any())
-    found = _join(values, encoded, _Bands(values, encoded, k, rules).run(bands, progress), rules)
-    if closeness:
-        found = _take_in(values, encoded, found, rules)
+    at_work = _Bands(values, encoded, k, rules)
+    shares = SHARES if len(values) <= TRIED else SHARES[:1]
+    tried = []
+    for share in shares:
+        here = _join(values, encoded, at_work.run(bands, share, progress), rules)
+        tried.append(_take_in(values, encoded, here, rules) if closeness else here)
+    found = tried[0] if len(tried) == 1 else min(tried, key=partial(_lost, encoded.losses(), encoded))
     if not found.count:
         found = _as_one(encoded, k, rules, asked)
     progress(0.7, "exchange")
     traded = exchange(values, found, k, rules.k, passes, marks=_marks(rules))
     return number_by_height(values, traded.group, traded.word)
+
+
+def _lost(losses: Floats, encoded: Encoded, found: SeriesGrouping) -> float:
+    """What the published words lose of the patterns; a suppressed record loses all."""
+    kept = np.flatnonzero(found.group >= 0)
+    lost = losses[encoded.level_of[found.word[kept]], kept].sum() + (len(found.group) - len(kept))
+    return round(float(lost), 9)
 
 
 class _Bands:
@@ -78,7 +91,7 @@ class _Bands:
         self.codes = np.ascontiguousarray(encoded.codes[:, self.order])
         self.rules = rules._replace(value=np.ascontiguousarray(rules.value[:, self.order]))
 
-    def run(self, bands: Sequence[Rows], progress: Progress) -> SeriesGrouping:
+    def run(self, bands: Sequence[Rows], share: float, progress: Progress) -> SeriesGrouping:
         from shoal.kernels.series.diverse import diverse_parts
 
         n = len(self.values)
@@ -90,7 +103,7 @@ class _Bands:
         for at, band in enumerate(bands):
             progress(0.2 + 0.5 * at / len(bands), "groups")
             rows = np.sort(np.concatenate([waiting, self.rank[band]]))
-            diverse_parts(self.codes, rows, self.rules, SHARE, word, part)
+            diverse_parts(self.codes, rows, self.rules, share, word, part)
             here = unite(self.values[self.order[rows]], part[rows], self.k)
             group[rows] = np.where(here >= 0, here + groups, -1)
             groups += int(here.max(initial=-1)) + 1
