@@ -83,6 +83,7 @@ POLICIES = {
     "k as a text": "columns: {age: quasi}\nviews: {r: {show: [age], promises: [{use: k-anonymity, k: five}]}}\n",
     "l about a column nobody has": "columns: {age: quasi}\nviews: {r: {show: [age], promises: [{use: l-diversity, l: 2, column: diag}]}}\n",
     "no such method": "columns: {age: quasi}\nviews: {r: {show: [age], promises: [{use: k-anonymity, k: 2}], method: modrian}}\n",
+    "nothing is shown": "columns: {age: quasi}\nviews: {r: {show: [], promises: [{use: k-anonymity, k: 2}]}}\n",
     "two subjects": "columns: {a: subject, b: subject, age: quasi}\nviews: {r: {show: [age]}}\n",
     "a tab": "columns:\n\tage: quasi\n",
     "not closed": "columns: {age: quasi\nviews: {}\n",

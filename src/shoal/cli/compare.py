@@ -44,6 +44,7 @@ def compare(
         Figures as JSON.
     """
     from shoal.connect import files
+    from shoal.connect.formats import title_of
     from shoal.release.compare import compare as run
     from shoal.release.options import schema_of
     from shoal.release.promised import tightened
@@ -73,7 +74,7 @@ def compare(
         )
     if report is not None:
         files.write_text(
-            found.page(f"Comparison of {data}") if report.endswith(".html") else draw(found.chart()), report
+            found.page(f"Comparison of {title_of(data)}") if report.endswith(".html") else draw(found.chart()), report
         )
         say(f"report: {report}")
     answer(as_json(found) if json else found.text())

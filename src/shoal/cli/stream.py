@@ -248,6 +248,9 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
         positions.write(file, at.moved(runner.first - begun), runner.snapshot())
         runner.forget_ticks()
     live.line(end=True)
+    if source.bad:
+        where = ", ".join(f"{line:,}" for line in source.first_bad)
+        say(f"warning: {source.bad:,} lines cannot be read, first of them: {where} (--strict stops at the first)")
     for doubt in doubts(runner.method.known):
         say(f"warning: {doubt}")
     rows = watching.finish() if watching is not None else []

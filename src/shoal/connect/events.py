@@ -32,6 +32,7 @@ from shoal.core.schema import Type
 CHUNK = 8 << 20
 FAR = 1000  # lines that one quoted text may take
 NEWLINE = 10
+FIRST = 3  # unreadable lines whose numbers are told
 # what JSON has no type for comes as text, and is read as declared by whoever knows the policy
 DTYPES: dict[Type, pl.DataType] = {
     "int": pl.Int64(), "float": pl.Float64(), "bool": pl.Boolean(),
@@ -63,6 +64,7 @@ class Events:
         self.columns = list(columns)
         self.strict = strict
         self.bad = 0
+        self.first_bad: list[int] = []  # numbers of the first lines (of Parquet: events) that could not be read
         self._chunk = chunk
         self._beat = beat
         self.waiting = False  # for the next bytes: the one moment when a stop signal may break in
@@ -71,6 +73,7 @@ class Events:
         self._forms = {name: kind for name, kind in known.items() if kind.format is not None}
         self._types = {n: pl.String() if n in self._forms else DTYPES[kind.type] for n, kind in known.items()}
         self._seen = 0  # events, for their numbers
+        self._header = 0  # lines before the first event
         self.unseen = set(self.columns)
         self._schema: dict[str, pl.DataType] | None = None
 
@@ -91,10 +94,18 @@ class Events:
         if self.strict and lost.any():
             at = self._seen + int(lost.arg_max() or 0) + 1
             raise InputError("a value has not the form that is declared", where=f"{self.path}, event {at:,}")
+        for at in lost.arg_true().head(FIRST).to_list():
+            self._mark(self._seen + at + 1 + self._header)
         self._seen += frame.height
-        self.bad += int(lost.sum())
+        self.bad += int(lost.sum()) - min(FIRST, int(lost.sum()))
         formed = frame.with_columns(values.values())
         return formed.with_columns(pl.when(~lost).then(pl.all()).name.keep()) if lost.any() else formed
+
+    def _mark(self, line: int) -> None:
+        """A line that cannot be read: counted, and the first ones located."""
+        self.bad += 1
+        if len(self.first_bad) < FIRST:
+            self.first_bad.append(line)
 
     def _frames(self) -> Iterator[pl.DataFrame]:
         kind = "ndjson" if self.path == "-" else format_of(self.path)
@@ -105,6 +116,7 @@ class Events:
             header = b""
             if kind == "csv":
                 header = stream.readline()
+                self._header = 1
             for lines in self._whole_lines(stream, _end_of_rows if kind == "csv" else _end_of_lines):
                 if lines is None:
                     yield pl.DataFrame()
@@ -186,7 +198,7 @@ class Events:
             if cells is None or len(cells) != len(names):
                 if self.strict:
                     raise InputError("not a row of this CSV", where=f"{self.path}, line {self._lines + at + 2:,}")
-                self.bad += 1
+                self._mark(self._lines + at + 2)
                 cells = []
             rows.append([cell or None for cell in cells] or [None] * len(names))
         return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
@@ -228,13 +240,13 @@ class Events:
             if record is None:
                 if self.strict:
                     raise InputError("not a JSON object", where=f"{self.path}, line {self._lines + at + 1:,}")
-                self.bad += 1
+                self._mark(self._lines + at + 1)
                 record = {}
             if any(isinstance(record.get(name), list | dict) for name in schema):
                 if self.strict:
                     where = f"{self.path}, line {self._lines + at + 1:,}"
                     raise InputError("an object or a list where a single value is expected", where=where)
-                self.bad += 1
+                self._mark(self._lines + at + 1)
                 record = {}
             rows.append({name: _fitting(record.get(name), schema[name]) for name in schema})
         return pl.DataFrame(rows, schema=schema, strict=False)

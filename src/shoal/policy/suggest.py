@@ -116,7 +116,9 @@ def guess(column: pl.Series) -> Guess:
     described = _described(column, name)
     if described is not None:
         return described
-    if rows > FEW and distinct > NEAR_UNIQUE * rows:
+    # an age of a few people is nearly their own, and an interval of it is not
+    is_known = column.dtype.is_numeric() and KNOWN.search(name) and not NUMBERING.search(name)
+    if rows > FEW and distinct > NEAR_UNIQUE * rows and not is_known:
         return Guess("identifier", f"{distinct:,} different values in {rows:,} rows: it names rows, whatever it is")
     if SENSITIVE.search(name):
         return Guess("sensitive", "its name says that it is nobody's business")

@@ -11,8 +11,10 @@ from shoal.core.known import doubts, refuse_few
 from shoal.core.notebook import Shown
 from shoal.policy.document import Policy
 from shoal.release.collusion import Pool
+from shoal.release.promised import refuse_nothing
 from shoal.release.roles import known, notes, pools
 from shoal.views.explain import explain
+from shoal.views.role_view import RoleView
 
 
 class Checked(Shown, msgspec.Struct, frozen=True):
@@ -49,6 +51,8 @@ def checked(
     if together < 1:
         raise UsageError(f"together must be at least 1, found {together}", where="together", hint="for example 2")
     explain(policy)
+    for name, view in policy.views.items():
+        refuse_nothing(policy, RoleView.of(policy, name), view.promises)
     for column in policy.schema.columns.values():
         if column.hierarchy is not None and column.hierarchy.files:
             column.hierarchy.declared()  # reads them: a missing tree is told here, not in the night

@@ -30,7 +30,7 @@ from shoal.release.options import (
     reported,
     with_means,
 )
-from shoal.release.promised import tightened
+from shoal.release.promised import refuse_nothing, tightened
 from shoal.release.roles import MasksJob
 from shoal.release.stream import StreamJob, stream_job
 from shoal.release.table import TableJob
@@ -77,6 +77,7 @@ def _of_policy(wishes: Wishes) -> Job:
     common = Common.of(wishes, policy.dataset, chosen.waive)
     more: dict[str, Any] = {**common._asdict(), "promises": promises, "notes": tuple(notes)}
     where = f"views.{chosen.name}.method"
+    refuse_nothing(policy, view, promises)
     if those_about(promises, "curves"):
         return _curves_of_policy(policy, chosen, view, more, wishes)
     if not promises:

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from shoal.core.errors import PolicyError
 from shoal.core.schema import Schema
+from shoal.policy.document import Policy
 from shoal.promises.base import Promise, those_about
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.kp_anonymity import KPAnonymity
@@ -15,6 +17,7 @@ from shoal.promises.l_diversity import LDiversity
 from shoal.promises.t_closeness import TCloseness
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.release.wishes import Wishes
+from shoal.views.role_view import RoleView
 
 
 class _Short(NamedTuple):
@@ -81,3 +84,13 @@ def tightened(promised: Sequence[Promise], schema: Schema, wishes: Wishes) -> tu
             if promised:
                 notes += [f"{p.title} was added by an option" for p in added]
     return tuple(out), notes
+
+
+def refuse_nothing(policy: Policy, view: RoleView, promises: Sequence[Promise]) -> None:
+    """A promise about nothing cannot be what was meant: a draft leaves out what nobody decided on."""
+    if promises and not (view.shown or view.masks):
+        raise PolicyError(
+            "the view shows no column",
+            where=f"{policy.path}: views.{view.role}.show",
+            hint="list those that may be seen; `shoal init --ask` goes through what is undecided",
+        )
