@@ -71,6 +71,12 @@ GIVEN: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
         "aggregate": ({"function": "mean", "k": 2}, {"kind": "float"}),
         "microaggregate": ({"k": 3}, {"kind": "int"}),
         "shuffle": ({"k": 2}, {"kind": "int"}),
+        "rank-swap": ({"k": 2}, {"kind": "int"}),
+        "round": ({"to": 10}, {"kind": "int"}),
+        "clip": ({"max": 65}, {"kind": "int"}),
+        "time-part": ({"part": "month"}, {"kind": "date"}),
+        "replace": ({"find": "[0-9]+"}, {}),
+        "pram": ({"values": ("10115", "K15489")}, {}),
     },
     "stream_method": {
         "z-anonymity": ({}, {"promises": [ZAnonymity(3, "1h")]}),

@@ -197,6 +197,16 @@ _PARTS: dict[Part, Callable[[Any], int]] = {
 }
 assert set(_PARTS) == set(get_args(Part))
 
+
+def part_of(part: Part, moment: datetime.datetime) -> int:
+    """A part of a moment, as a whole number.
+
+    >>> part_of("weekday", datetime.datetime(2024, 2, 29))
+    4
+    """
+    return _PARTS[part](moment)
+
+
 DERIVATIONS: Family[Derive] = Family(
     "derive", "shoal.core", {"join": "derive:Join", "position": "derive:Position", "part": "derive:PartOf"}
 )

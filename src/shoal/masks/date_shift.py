@@ -98,7 +98,7 @@ class _DateShift(Running):
     def _shift(self, person: Any) -> int:
         parts = [person]
         if self._vault:
-            parts.append(self._vault.salt(self._spec.person(self._context, person)).hex())
+            parts.append(self._spec.salt(self._vault, self._context, person))
         drawn = int.from_bytes(digest(self._key, parts), "big") % (2 * self._spec.days)
         return drawn - self._spec.days if drawn < self._spec.days else drawn - self._spec.days + 1
 

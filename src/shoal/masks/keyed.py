@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from shoal.core.keys import DEFAULT
+from shoal.core.vault import Vault
 from shoal.masks.base import Context, Mask, text_of
 
 
@@ -42,6 +43,11 @@ class Keyed(Mask, frozen=True, kw_only=True):
         """The fingerprint under which a vault knows a person: the same for every role, so that one word forgets all."""
         key = context.keys.derive(self.key, "person", epoch=context.keys.epochs(self.key)[0])
         return digest(key, [subject])
+
+    def salt(self, vault: Vault, context: Context, subject: Any) -> str:
+        """The salt of a person, as text."""
+        question = ("salt", context.keys.check(self.key, context.keys.epochs(self.key)[0]), type(subject), subject)
+        return vault.recall(question, lambda: vault.salt(self.person(context, subject)).hex())
 
 
 def digest(key: bytes, parts: Sequence[Any], size: int = 16) -> bytes:

@@ -71,7 +71,7 @@ class _Pseudonym(Running):
                 return SUPPRESSED
             parts.append(at // self._period)
         if self._vault:
-            parts.append(self._vault.salt(self._spec.person(self._context, value)).hex())
+            parts.append(self._spec.salt(self._vault, self._context, value))
         return self._prefix + digest(self._key, parts).hex()
 
     def settle(self) -> None:

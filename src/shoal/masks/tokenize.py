@@ -198,10 +198,15 @@ class Vaulted(Running):
         self._spec, self._context = spec, context
         # tokens of two roles must not be comparable, unless the policy says so
         self._domain = f"{'' if spec.linkable else context.role}\x1f{spec.domain or context.column}"
+        self._question = (self._domain, key)
         self._vault = Vault.at(context.folder / str(spec.vault))
 
     def one(self, value: Any, *by: Any) -> str:
         """See :class:`Running`."""
+        # types beside values: 1, 1.0 and True are equal to a dictionary
+        return self._vault.recall((self._question, type(value), value, by), lambda: self._token(value, *by))
+
+    def _token(self, value: Any, *by: Any) -> str:
         person = self._spec.person(self._context, by[0]) if by and by[0] is not None else None
         return self._vault.token(
             self._domain, digest(self._print, [value]), person, lambda t: self._seal.encrypt(_pack(value), [t.encode()])

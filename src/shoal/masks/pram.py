@@ -1,0 +1,77 @@
+"""Post-randomization: a category stays with a known probability, or becomes another one (Gouweleeuw 1998)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from shoal.core.cells import SUPPRESSED
+from shoal.core.errors import UsageError
+from shoal.core.schema import Type
+from shoal.masks.base import Context, Running, text_of
+from shoal.masks.keyed import Keyed, digest
+
+
+class Pram(Keyed, frozen=True, tag="pram"):
+    """One of the declared ``values`` stays with probability ``keep``; otherwise it becomes one of the others, each as
+    likely. Drawn with the key from (person, value), so a replay gives the same. :meth:`estimate` takes the known
+    probabilities out of counts again.
+
+    Protects against: being sure of any single cell; everyone can deny theirs.
+    Does not protect against: rare values, as most of those who show one may still have it. Equal values of one person
+    get equal answers: many records of a person tell no more than one.
+    Cost: one BLAKE2b.
+    Reference: Gouweleeuw, Kooiman, Willenborg, de Wolf: Post randomisation for statistical disclosure control, 1998.
+
+    >>> Pram(values=("yes", "no"), keep=0.8).estimate({"yes": 38, "no": 62})
+    {'yes': 30.0, 'no': 70.0}
+    """
+
+    repeatable: ClassVar[bool] = False
+    attack: ClassVar[str] = "likelihood: most values are still the true ones, `keep` says how many"
+
+    values: tuple[str, ...]
+    keep: float = 0.8
+
+    def __post_init__(self) -> None:
+        if len(set(self.values)) != len(self.values) or len(self.values) < 2:
+            raise UsageError("`values` must be at least two different categories", where="pram")
+        if not 1 / len(self.values) < self.keep < 1:
+            raise UsageError("`keep` must lie between chance (one of the categories) and 1", where="pram")
+
+    def output(self, kind: Type | None) -> Type | None:
+        """See :class:`Mask`."""
+        return "str"
+
+    def start(self, context: Context) -> Running:
+        """See :class:`Mask`."""
+        return _Pram(self, context)
+
+    def estimate(self, counts: Mapping[str, float]) -> dict[str, float]:
+        """Unbiased counts of the true categories, from the masked ones."""
+        total = sum(counts.get(v, 0) for v in self.values)
+        other = (1 - self.keep) / (len(self.values) - 1)
+        return {v: round((counts.get(v, 0) - other * total) / (self.keep - other), 9) for v in self.values}
+
+    def describe(self) -> str:
+        """See :class:`Mask`."""
+        return f"true with probability {self.keep:g}"
+
+
+class _Pram(Running):
+    needs_by = True
+
+    def __init__(self, spec: Pram, context: Context) -> None:
+        super().__init__("str", by=(context.need_subject("pram"),))
+        self._key, self._values, self._keep = spec.derive(context), spec.values, spec.keep
+        self._place = {v: at for at, v in enumerate(spec.values)}
+
+    def one(self, value: Any, *by: Any) -> Any:
+        place = self._place.get(text_of(value))
+        if place is None or by[0] is None:
+            return SUPPRESSED
+        raw = digest(self._key, [value, *by])
+        if int.from_bytes(raw[:8], "big") < self._keep * 2.0**64:
+            return self._values[place]
+        step = 1 + int.from_bytes(raw[8:], "big") % (len(self._values) - 1)
+        return self._values[(place + step) % len(self._values)]
