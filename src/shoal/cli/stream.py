@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import Parameter
 
+from shoal.cli.live import Live, StoppedError
 from shoal.cli.options import ByPolicy, Flag, hierarchy_word, only_with, wishes
 from shoal.cli.terminal import File, Json, MaybeWhole, Output, as_json, say
 from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from shoal.release.position import Position
@@ -229,12 +229,12 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
     def asked(number: int, _: object) -> None:
         stop.append(number)
         if source.waiting:
-            raise _StoppedError
+            raise StoppedError
 
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, asked)
     trusted = examined(source, job, say, trust=how.trust_times, where="columns.time.unit" if job.view else "--unit")
-    live, begun = _Live(runner, positions.unread(trusted, at.read)), runner.first
+    live, begun = Live(runner, positions.unread(trusted, at.read)), runner.first
     whole = False
     try:
         ended = runner.run(live, lambda: bool(stop)) if file is None else _drain(runner, live, stop)
@@ -324,20 +324,6 @@ def _drain(runner: LocalRunner, source: Any, stop: list[int]) -> bool:
     return True
 
 
-def _goal(decision: Any) -> str:
-    """What share of people was hidden in the last window, as measured; and whether that was asked."""
-    missed = " (goal not reached)" if decision.reachable else " (goal not reachable)"
-    return f"p {decision.p:.2f}{'' if decision.reached else missed}"
-
-
-def _why(counters: Mapping[str, int]) -> str:
-    """Why events were withheld, in words."""
-    from shoal.report.stream_page import reasons
-
-    parts = [f"{count:,} {words}" for words, count in reasons(counters)]
-    return f" ({'; '.join(parts)})" if parts else ""
-
-
 def _refuse_absent(job: StreamJob, unseen: set[str], count: int) -> None:
     """A column that no event had cannot be what was meant."""
     counted = [n for n in job.schema.columns if job.schema[n].role in ("time", "subject", "quasi")]
@@ -351,61 +337,3 @@ def _refuse_absent(job: StreamJob, unseen: set[str], count: int) -> None:
             where="stream",
             hint="compare the names of columns in the events with the policy or the options",
         )
-
-
-def _delayed(found: Mapping[str, Any]) -> list[str]:
-    """What a method with delay says of itself."""
-    seconds = f", {found['wait_most']:,.1f} s" if "wait_most" in found else ""
-    return [
-        f"loss {found['loss']:.3f}",
-        f"smallest group {found['smallest_group']:,}",
-        f"delay {found['delay_mean']:,.0f} (most {found['delay_most']:,}{seconds})",
-        f"{found['held']:,} held",
-        f"{found['withheld_share']:.1%} withheld",
-    ]
-
-
-class _StoppedError(Exception):
-    """Asked to stop while waiting for input: everything that arrived has been decided."""
-
-
-class _Live:
-    """Passes frames on and keeps one line on stderr: rate, released, withheld, z and p."""
-
-    def __init__(self, runner: LocalRunner, source: Any) -> None:
-        import time
-
-        self._runner, self._source = runner, source
-        self._clock = time.monotonic
-        self._start = self._last = self._clock()
-
-    def __iter__(self) -> Any:
-        try:
-            for frame in self._source:
-                yield frame
-                self.line()
-        except _StoppedError:
-            return
-
-    def line(self, end: bool = False) -> None:
-        """Say how it goes, once a second and at the end."""
-        import sys
-
-        now = self._clock()
-        if not end and (now - self._last < 1 or not sys.stderr.isatty()):
-            return
-        self._last = now
-        counters, found = self._runner.method.counters, self._runner.method.figures()
-        decision = found.get("decision")
-        words = [
-            f"{counters['events']:,} events",
-            f"{counters['events'] / max(now - self._start, 1e-9):,.0f}/s",
-            f"{counters['released']:,} released",
-            f"{counters['withheld']:,} withheld{_why(counters) if end else ''}",
-            *[f"{name.replace('_', ' ')}: {count:,}" for name, count in counters.items() if name.startswith("level_")],
-            *([f"z {found['z']}"] if "z" in found else []),
-            *(_delayed(found) if "loss" in found else []),
-            *([_goal(decision)] if decision else []),
-        ]
-        sys.stderr.write(("\r\x1b[K" if sys.stderr.isatty() else "") + ", ".join(words) + ("\n" if end else ""))
-        sys.stderr.flush()

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import InputError, PolicyError
 from shoal.core.frames import from_any
-from shoal.core.groups import Finding
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.known import doubts
-from shoal.core.notebook import Shown
 from shoal.core.release import Release
 from shoal.core.schema import Schema
 from shoal.core.time import micros
@@ -26,9 +23,8 @@ from shoal.policy.document import Policy
 from shoal.promises.base import those_about
 from shoal.release.base import Job
 from shoal.release.judge import Judge
+from shoal.release.stream_report import StreamReport
 from shoal.release.ticks import Tick, TickLog
-from shoal.report.model import ending
-from shoal.report.stream_page import run_page
 from shoal.streams import STREAM_METHODS
 from shoal.streams.base import Batch, Outcomes, Reason, Running, StreamMethod
 from shoal.streams.texts import Printer
@@ -126,54 +122,6 @@ class StreamJob(Job):
         subject = self.schema.subject
         people = frame[subject].gather(positions) if subject is not None and subject in frame.columns else None
         return judge.demand(released, people=people, every_row=True)
-
-
-class StreamReport(Shown, msgspec.Struct, frozen=True, kw_only=True):
-    """What a stream method made of a file."""
-
-    title: str
-    method: str
-    rows: int
-    released: int
-    withheld: dict[str, int]
-    findings: list[Finding]
-    verified: bool
-    counters: dict[str, int]
-    seed: int | None = None
-    notes: list[str] = []
-
-    def __str__(self) -> str:
-        return self.text()
-
-    def __repr__(self) -> str:
-        verdict = "verified" if self.verified else "not verified"
-        return f"<StreamReport: {self.released:,} of {self.rows:,} events released by {self.method}, {verdict}>"
-
-    def json(self) -> str:
-        """All figures, for machines."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
-
-    def page(self, file: str) -> str:
-        """What belongs into a file of this name: the figures (``.json``), the text (``.txt``) or the page."""
-        kind = ending(file)
-        if kind == ".json":
-            return self.json()
-        return self.text() if kind == ".txt" else self.html()
-
-    def html(self) -> str:
-        """One self-contained document: no script, no network."""
-        return run_page(self.title, self.method, self.counters, findings=self.findings, notes=self.notes)
-
-    def text(self) -> str:
-        """A few lines for the terminal."""
-        return "\n".join(
-            [
-                f"{self.title}: {self.released:,} of {self.rows:,} events released by {self.method}",
-                *map(str, self.findings),
-                *[f"{name.replace('_', ' ')}: {n:,}" for name, n in self.counters.items()],
-                *[f"note: {note}" for note in self.notes],
-            ]
-        )
 
 
 def stream_job(policy: Policy, role: str, keys: KeyRing, **more: Any) -> StreamJob:
