@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from shoal.core.derive import Part, part_of
 from shoal.core.errors import UsageError
 from shoal.core.schema import Type
 from shoal.masks.base import Context, Mask, Running
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class TimePart(Mask, frozen=True, tag="time-part"):
@@ -36,7 +39,7 @@ class TimePart(Mask, frozen=True, tag="time-part"):
     def start(self, context: Context) -> Running:
         """See :class:`Mask`."""
         self.output(context.type)
-        return _TimePart(self.part)
+        return _TimePart(self.part, context.type)
 
     def describe(self) -> str:
         """See :class:`Mask`."""
@@ -46,12 +49,20 @@ class TimePart(Mask, frozen=True, tag="time-part"):
 class _TimePart(Running):
     pure = True
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Part, kind: Type | None) -> None:
         super().__init__("int")
-        self._part = part
+        self._part, self._kind = part, kind
 
     def one(self, value: Any, *by: Any) -> Any:
         if not isinstance(value, datetime.date):
             return None
         whole = value if isinstance(value, datetime.datetime) else datetime.datetime.combine(value, datetime.time())
         return part_of(self._part, whole)
+
+    def expression(self, column: pl.Expr, *by: pl.Expr) -> pl.Expr:
+        import polars as pl
+
+        if self._kind is None:
+            return super().expression(column, *by)
+        found: pl.Expr = getattr(column.cast(pl.Datetime("us")).dt, self._part)()
+        return found.cast(pl.Int64)
