@@ -3,86 +3,78 @@
 No fast-math anywhere: a release must not depend on the rounding of one machine.
 """
 
-import hashlib
+from __future__ import annotations
+
 import os
-import re
 from collections.abc import Callable
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-from numba import njit
-from numba.core import caching
+from shoal.kernels.lazy import Lazy
 
-ROOM = Path(__file__).parent.resolve()
-_KERNEL = re.compile(r"^\s*from shoal\.kernels\.?([\w.]*) import (.+)$", re.M)
-
-
-@cache
-def stamp(file: Path) -> str:
-    """A digest of a kernel's source and of all kernels it imports.
-
-    The compiler's own stamp is the path and the age of a function's own file: after a change in a kernel that others
-    call, they would go on running the old code, and the same code in another folder would be compiled again.
-    """
-    digest = hashlib.blake2b(digest_size=8)
-    for part in sorted(_with_imports(file)):
-        digest.update(part.relative_to(ROOM).as_posix().encode() + b"\0" + part.read_bytes())
-    return digest.hexdigest()
+PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")  # kernels stay Python functions
+OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "boundscheck": None}
 
 
-def _with_imports(file: Path) -> set[Path]:
-    found: set[Path] = set()
-    left = [file]
-    while left:
-        part = left.pop()
-        if part not in found:
-            found.add(part)
-            for module, names in _KERNEL.findall(part.read_text()):
-                folder = ROOM / module.replace(".", "/") if module else ROOM
-                named = [folder / f"{name.split(' as ')[0].strip()}.py" for name in names.split(",")]
-                left += [f for f in (folder.with_suffix(".py"), *named) if f.exists()]
-    return found
+def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Compile a function at its first call with every kind of arguments."""
+    if function is None:
+        return partial(kernel, **options)
+    if PLAIN:
+        return function
 
+    def make() -> Any:
+        from shoal.kernels.linked import Kernel
 
-class ByContent(caching._CacheLocator):
-    """Where compiled kernels lie: in a folder named by what they were made of."""
+        return Kernel(function, targetoptions={**OPTIONS, **options})
 
-    def __init__(self, function: Callable[..., Any], file: Path) -> None:
-        self._stamp, self._line = stamp(file), function.__code__.co_firstlineno
-        base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")  # noqa: PTH111, PTH118
-        self._folder = str(Path(base) / "shoal" / f"{file.stem}-{self._stamp}")
+    return Lazy(function, make)
 
-    def get_cache_path(self) -> str:
-        """The folder."""
-        return self._folder
-
-    def get_source_stamp(self) -> str:
-        """What the compiler compares; the folder's name says it already."""
-        return self._stamp
-
-    def get_disambiguator(self) -> str:
-        """Tells functions of one name apart."""
-        return str(self._line)
-
-    @classmethod
-    def from_function(cls, function: Callable[..., Any], file: str) -> Any:
-        """A place for a kernel; other people's functions, and NUMBA_CACHE_DIR where somebody set it, are not ours."""
-        path = Path(file).resolve()
-        if ROOM not in path.parents or os.environ.get("NUMBA_CACHE_DIR"):
-            return None
-        locator = cls(function, path)
-        try:
-            locator.ensure_cache_path()
-        except OSError:  # nowhere to write: the compiler looks for another place, or compiles each time
-            return None
-        return locator
-
-
-caching.CacheImpl._locator_classes.insert(0, ByContent)
-
-kernel: Any = partial(njit, cache=True, nogil=True, error_model="numpy")
 
 # for loops that hand their arrays on to other functions for every element: without numba's reference counting,
 # which costs more there than the work. Such a kernel may not create arrays.
 bare = partial(kernel, _nrt=False)
+
+
+def light(function: Callable[..., Any]) -> Any:
+    """A kernel for other kernels; called from Python it is not compiled: to load it would take longer than its work."""
+    if PLAIN:
+        return function
+
+    def make() -> Any:
+        from shoal.kernels.linked import Light
+
+        return Light(function, targetoptions=dict(OPTIONS))
+
+    return Lazy(function, make)
+
+
+def instruction(function: Callable[..., Any]) -> Any:
+    """A function that writes instructions itself, for kernels to call (numba's intrinsic)."""
+
+    def make() -> Any:
+        from numba.extending import intrinsic
+
+        return intrinsic(function)
+
+    return Lazy(function, make)
+
+
+def builtin(function: Callable[..., Any]) -> Any:
+    """What the compiler brings along; ``function`` finds it, whatever its arguments."""
+    return Lazy(function, lambda: function(None, None, None))
+
+
+def by_types(choose: Callable[..., Any]) -> Any:
+    """A function whose code is chosen by the types of its arguments (numba's overload)."""
+
+    def make() -> Any:
+        from numba.extending import overload
+
+        def stand_in(*arguments: Any) -> Any:
+            raise NotImplementedError("compiled code only")
+
+        overload(stand_in)(choose)
+        return stand_in
+
+    return Lazy(choose, make)

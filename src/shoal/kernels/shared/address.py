@@ -7,16 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import carray, types  # type: ignore[attr-defined]
-from numba.extending import intrinsic
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import builtin, instruction, kernel
 
 
-@intrinsic
+@instruction
 def _pointer(typing, address):
     """An integer as a pointer."""
+    from numba import types
 
     def generate(context, builder, signature, arguments):
         return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
@@ -24,9 +22,11 @@ def _pointer(typing, address):
     return types.voidptr(types.int64), generate
 
 
-@intrinsic
+@instruction
 def prefetch(typing, array, index):
     """Ask the memory for an element that will be needed, and do not wait for it. Changes nothing."""
+    from llvmlite import ir  # type: ignore[import-untyped]
+    from numba import types
 
     def generate(context, builder, signature, arguments):
         made = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -38,6 +38,14 @@ def prefetch(typing, array, index):
         return context.get_dummy_value()
 
     return types.void(array, index), generate
+
+
+@builtin
+def carray(pointer, shape, dtype):
+    """An array around a pointer."""
+    from numba import carray as found
+
+    return found
 
 
 @kernel(inline="always")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import kernel, light
 
 DISTINCT, ENTROPY, RECURSIVE, FREQUENCY, T_EQUAL, T_ORDERED, T_HIERARCHICAL = range(7)
 SLACK = 1e-9  # floating point only: sums of shares are not exact
@@ -43,7 +43,7 @@ class Work(NamedTuple):
     count: np.ndarray  # float64[most values], zero between calls
 
 
-@kernel
+@light
 def workspace(rules):
     """Scratch space for :func:`holds`."""
     pairs = 0

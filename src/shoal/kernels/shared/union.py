@@ -4,19 +4,15 @@ The measure decides: an array of weights means weighted widths of float boxes, a
 certainty penalty of boxes of codes. Numba chooses when it compiles, so the loop pays nothing for the choice.
 """
 
-from numba import types
-from numba.extending import overload
-
+from shoal.kernels.compile import by_types
 from shoal.kernels.shared.boxes import cell_cost
 
 
+@by_types
 def union_cost(low_a, high_a, low_b, high_b, measure):
     """The cost of the box around two boxes (compiled code only)."""
-    raise NotImplementedError
+    from numba import types
 
-
-@overload(union_cost)
-def _union_cost(low_a, high_a, low_b, high_b, measure):
     def widths(low_a, high_a, low_b, high_b, measure):
         total = 0.0
         for i in range(len(measure)):

@@ -2,20 +2,20 @@
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import kernel, light
 from shoal.kernels.shared.promises import DISTINCT, T_EQUAL, count_values, judge_counts, people_in
 
 KEPT = -2
 FEW = -1  # too few people
 
 
-@kernel
+@light
 def only_counts_rows(rules):
     """Whether k rows are all that is asked."""
     return rules.people == 0 and rules.kind.shape[0] == 0
 
 
-@kernel
+@light
 def grows(rules):
     """Whether a group that keeps the promises keeps them with any row added: k does, and distinct l of single rows.
 
