@@ -26,7 +26,7 @@ from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, To
 from benchmarks import table
 from benchmarks.kafka_bench import COLUMNS, KEYS, RESEARCH, SECRET, VIEW, VISITS, Bench, patients, running_bench
 from scripts.kafka.broker import ROOT, available
-from shoal import face as api
+from shoal import api
 from shoal.datasets.streams import stream
 from shoal.policy.load import load
 from shoal.runtime.kafka.serve.worker import Worker

@@ -16,6 +16,7 @@ from shoal.core.keys import KeyRing
 from shoal.policy.load import load
 from shoal.runtime.kafka.provision.provision import Provisioner
 from shoal.runtime.kafka.serve import shards, stateful
+from shoal.runtime.kafka.serve.membership import Membership
 from shoal.runtime.kafka.serve.output import Disguise, Record
 from shoal.runtime.kafka.serve.worker import Worker
 from shoal.runtime.kafka.state import changelog as state
@@ -97,7 +98,7 @@ def test_a_worker_that_stops_and_starts_publishes_one_run(stage, still, protocol
     sent = visits(4000)
     for a, b in [(0, 1500), (1500, 4000)]:
         here.send(sent[a:b])
-        here.serve(protocol=protocol)
+        here.serve(membership=Membership(protocol))
     for role in ("market", "research", "pulse"):
         assert Counter(values(here, role)) == Counter(uninterrupted(here, role, sent)), role
     assert sorted(msgspec.json.decode(v)["number"] for v in values(here, "ward")) == list(range(4000))

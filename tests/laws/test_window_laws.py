@@ -179,6 +179,16 @@ def test_a_stream_and_a_file_agree(spec, stream, who):
     assert {o.number: json.loads(o.record) for o in done if o.record is not None} == from_file
 
 
+@given(specs, late_streams(), people, st.integers(1, 25))
+def test_many_records_at_once_are_decided_as_one_after_the_other(spec, stream, who, size):
+    window, name, more = spec
+    rows = [*records(stream, who), b"{"]
+    one, many = WindowGate(view(window, name, **more), KEYS), WindowGate(view(window, name, **more), KEYS)
+    expected = [o for r in rows for o in one.push(r)] + one.flush()
+    cuts = range(0, len(rows), size)
+    assert sorted([o for at in cuts for o in many.push(*rows[at : at + size])] + many.flush()) == sorted(expected)
+
+
 @given(specs, late_streams(), people, st.integers(0, 25))
 def test_a_resumed_stream_is_like_an_uninterrupted_one(spec, stream, who, at):
     window, name, more = spec

@@ -90,9 +90,9 @@ def records(seed: int, count: int) -> list[Record]:
     return out
 
 
-def begin(role: str, snapshot: bytes | None = None) -> stateful.Stateful:
+def begin(role: str, snapshot: bytes | None = None, keys: KeyRing = KEYS) -> stateful.Stateful:
     disguise = Disguise(POLICY.views[role], "visits", 4, KEYS)
-    return stateful.start(POLICY, role, 0, KEYS, disguise, snapshot)
+    return stateful.start(POLICY, role, 0, keys, disguise, snapshot)
 
 
 @pytest.mark.parametrize("role", list(POLICY.views))
@@ -115,6 +115,37 @@ def test_batches_and_a_restart_change_nothing(role, seed, cuts, kill):
     assert got == expected
     assert [r.offset for r in bad] == [r.offset for r in refused]
     assert (view.held, view.withheld) == (whole.held, whole.withheld)
+
+
+@pytest.mark.parametrize("role", list(POLICY.views))
+def test_a_rotated_key_goes_on_from_the_state_of_the_former_one(role):
+    """People stay who they are in a state: with other fingerprints one of them would count as two."""
+    rotated = KEYS.rotate("default")
+    given_records = records(3, 250)
+    whole, view = begin(role), begin(role)
+    expected = [*whole.push(given_records)[0], *whole.tick(2_000_000_000)]
+    got = view.push(given_records[:100])[0]
+    view = begin(role, view.snapshot(), rotated)
+    got += view.push(given_records[100:200])[0]
+    view = begin(role, view.snapshot(), rotated)  # what the new epoch sealed, too
+    got += [*view.push(given_records[200:])[0], *view.tick(2_000_000_000)]
+    assert len(got) == len(expected)
+    assert (view.held, view.withheld) == (whole.held, whole.withheld)
+    if role == "window":  # nothing in it is known by a fingerprint: from now on the new epoch is enough
+        begin(role, view.snapshot(), rotated.forget("default", 1))
+    else:
+        with pytest.raises(InputError):
+            begin(role, view.snapshot(), rotated.forget("default", 1))
+
+
+def test_a_changelog_of_a_former_epoch_is_opened_and_written_with_the_new_one():
+    rotated = KEYS.rotate("default")
+    old, new = Seal(KEYS), Seal(rotated)
+    assert new.open(old.close(b"state", b"view/position/0", 3), b"view/position/0", 3) == b"state"
+    written = new.close(b"state", b"view/position/0", 3)
+    assert Seal(rotated.forget("default", 1)).open(written, b"view/position/0", 3) == b"state"
+    with pytest.raises(InputError):
+        old.open(written, b"view/position/0", 3)
 
 
 @pytest.mark.parametrize("role", [r for r in POLICY.views if r != "noise"])

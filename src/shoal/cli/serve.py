@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from cyclopts import App, Parameter
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shoal.policy.document import Policy
     from shoal.runtime.kafka.provision.control import Word
     from shoal.runtime.kafka.serve.counters import Counters
+    from shoal.runtime.kafka.serve.membership import Protocol
     from shoal.runtime.kafka.serve.metrics import Page
 
 app = App(name="serve", help="Role views as a service on Kafka: topics, users, rights, and the worker that fills them.")
@@ -89,6 +90,8 @@ def run(
     *,
     commit_every: float = 0.5,
     protocol: str = "classic",
+    name: str | None = None,
+    session: float = 6.0,
     metrics: str | None = None,
     log: str = "text",
 ) -> None:
@@ -102,6 +105,11 @@ def run(
         Seconds until what was read is published: longer ones hide better which records belong together.
     protocol
         The group protocol: classic, or consumer (KIP-848).
+    name
+        A name of this worker that outlives its process (a pod's, for example): started again before its session
+        ends, it keeps its partitions and nobody else stops. Without one, others get them as soon as it leaves.
+    session
+        Seconds until the group gives up a worker that says nothing, and others get its partitions (protocol classic).
     metrics
         An address, `:9100` or `0.0.0.0:9100`, for /metrics (Prometheus), /livez and /readyz.
     log
@@ -117,6 +125,7 @@ def run(
     from shoal.runtime.kafka.provision.served import served_now
     from shoal.runtime.kafka.serve.counters import Counters
     from shoal.runtime.kafka.serve.journal import Journal
+    from shoal.runtime.kafka.serve.membership import Membership, checked_name
     from shoal.runtime.kafka.serve.service import Service
     from shoal.runtime.kafka.serve.worker import Worker
     from shoal.runtime.warm import warm
@@ -125,6 +134,7 @@ def run(
         raise UsageError(f"expected classic or consumer, found {protocol!r}", where="--protocol")
     if log not in ("text", "json"):
         raise UsageError(f"expected text or json, found {log!r}", where="--log")
+    member = Membership(cast("Protocol", protocol), checked_name(name), session)
     loaded, asked = load(policy), until_asked()
     counters = Counters.of(list(loaded.views))
     journal = Journal(dataset=loaded.dataset) if log == "json" else None
@@ -138,7 +148,7 @@ def run(
         if codec is not None:
             codec.register({role: one.topic for role, one in served_now(latest).items()})
             codecs.append(codec)
-        options: dict[str, Any] = {"commit_every": commit_every, "protocol": protocol, "codec": codec}
+        options: dict[str, Any] = {"commit_every": commit_every, "membership": member, "codec": codec}
         return Worker(latest, KeyRing.load(), counters=counters, say=told, **options)
 
     for view in loaded.views.values():

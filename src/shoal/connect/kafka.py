@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from typing import Any, Literal
 from shoal.core.errors import InputError, PolicyError, UsageError
 
 TIMEOUT = 30.0  # seconds a broker may take to answer
+UNSTABLE = 2.0  # seconds another's commit may stay open before we look whose it is
 # for readers who want what is there: a broker that waits for more makes them wait, and every other question on the
 # same connection with them
 READ_NOW = {"fetch.wait.max.ms": 20, "fetch.error.backoff.ms": 50}
@@ -178,12 +179,37 @@ def produce(producer: Any, *record: Any, **more: Any) -> None:
             producer.poll(0.1)
 
 
-def committed(consumer: Any, places: list[Any], doing: str) -> list[Any]:
-    """Where a group stands; waits while a transaction about it is open: one that was killed left it so."""
+def ends_of(consumer: Any, topic: str, partitions: Collection[int]) -> dict[int, tuple[int, int]]:
+    """The first offset of each partition and the one after its last record that can be read, asked at once."""
+    kafka = library()
+
+    def asked(which: int) -> dict[int, int]:
+        places = [kafka.TopicPartition(topic, p, which) for p in partitions]
+        try:
+            found = consumer.offsets_for_times(places, timeout=TIMEOUT) if places else []
+        except kafka.KafkaException as error:
+            raise told(error.args[0], f"reading {topic}") from None
+        wrong = next((place.error for place in found if place.error is not None), None)
+        if wrong is not None:
+            raise told(wrong, f"reading {topic}")
+        return {place.partition: int(place.offset) for place in found}
+
+    low, high = asked(kafka.OFFSET_BEGINNING), asked(kafka.OFFSET_END)
+    return {p: (low[p], high[p]) for p in partitions}
+
+
+def committed(consumer: Any, places: list[Any], doing: str, *, unblock: Callable[[], None] | None = None) -> list[Any]:
+    """Where a group stands; waits while a transaction about it is open: one that was killed left it so.
+
+    ``unblock`` is called once if that takes longer than a commit should.
+    """
+    if not places:
+        return []
     end = time.monotonic() + 2 * TIMEOUT
     while True:
         try:
-            found: list[Any] = consumer.committed(places, timeout=TIMEOUT)
+            # the client itself asks again while a transaction is open, and says at the end that time is up
+            found: list[Any] = consumer.committed(places, timeout=TIMEOUT if unblock is None else UNSTABLE)
             wrong = next((place.error for place in found if place.error is not None), None)
         except library().KafkaException as error:
             wrong = error.args[0]
@@ -192,7 +218,10 @@ def committed(consumer: Any, places: list[Any], doing: str) -> list[Any]:
         passing = wrong.retriable() or wrong.name() in PASSING or "COORDINATOR" in wrong.name()
         if not passing or time.monotonic() > end:
             raise told(wrong, doing)
-        time.sleep(0.3)
+        if unblock is not None and wrong.name() in ("UNSTABLE_OFFSET_COMMIT", "_TIMED_OUT"):
+            unblock()
+            unblock = None
+        time.sleep(0.1)
 
 
 def topics_of(client: Any, failed: list[Any], doing: str, timeout: float = 15.0) -> Any:

@@ -17,7 +17,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -77,6 +77,17 @@ class KeyRing:
         # every part with its length: ("ab", "c") must never meet ("a", "bc")
         info = b"".join(len(p).to_bytes(4, "big") + p for p in (s.encode() for s in ("shoal", purpose, role, domain)))
         return HKDF(SHA256(), size, salt=None, info=info).derive(self.keys[name][at])
+
+    def every(self, name: str, purpose: str, *, role: str = "", domain: str = "") -> Iterator[bytes]:
+        """The keys for one purpose, newest epoch first: what an older one sealed can still be opened.
+
+        >>> ring = KeyRing().new("billing").rotate("billing")
+        >>> newest, older = ring.every("billing", "state")
+        >>> newest == ring.derive("billing", "state"), older == ring.derive("billing", "state", epoch=1)
+        (True, True)
+        """
+        for epoch in reversed(self.epochs(name)):
+            yield self.derive(name, purpose, role=role, domain=domain, epoch=epoch)
 
     def check(self, name: str, epoch: int | None = None) -> str:
         """Eight digits that tell two secrets apart and say nothing about them: the key check value."""

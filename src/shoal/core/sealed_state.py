@@ -17,14 +17,16 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from shoal.core.errors import InputError, UsageError
 from shoal.core.private_file import write_private
 
+Opened = TypeVar("Opened")
 FORMAT = "shoal-state"
 ANEW = "continue with the program that wrote it, or start anew"
 
@@ -91,6 +93,22 @@ def unseal(
             "the state cannot be opened with this key, or was changed, or belongs elsewhere", where=where
         ) from None
     return opened
+
+
+def opened(attempt: Callable[[bytes], Opened], keys: Iterable[bytes]) -> Opened:
+    """What the first key that opens a state gives; without one, why the first (the newest) does not.
+
+    >>> old, new = bytes(32), bytes(range(32))
+    >>> opened(lambda key: unseal(seal(b"counts", "example", old), "example", key), [new, old])
+    b'counts'
+    """
+    first: InputError | None = None
+    for key in keys:
+        try:
+            return attempt(key)
+        except InputError as error:
+            first = first or error
+    raise first or UsageError("there is no key to open a state with", where="keys")
 
 
 class StateFile:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from shoal.core.schema import Type
 from shoal.masks.base import Context, dtype_of, need_number
-from shoal.masks.window_mask import RunningWindow, WindowMask
+from shoal.masks.window_mask import RunningWindow, WindowMask, finite
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,9 +56,10 @@ class _Aggregate(RunningWindow):
     def mask(self, values: pl.Series, people: pl.Series | None, number: int) -> pl.Series:
         import polars as pl
 
-        known = values.drop_nulls()
-        if known.dtype.is_float():
-            known = known.filter(known.is_finite())
+        if values.dtype.is_float():
+            known = values.filter(finite(values))
+        else:
+            known = values.drop_nulls() if values.null_count() else values
         one: Any
         if self._function == "count":
             one = len(known)
@@ -68,4 +69,4 @@ class _Aggregate(RunningWindow):
             one = getattr(known, self._function)()
         filled = pl.Series(values.name, [one], dtype=dtype_of(self.type)).new_from_index(0, len(values))
         # what is missing stays missing: a number there would say that something was measured
-        return filled.to_frame("v").select(pl.when(values.is_not_null()).then("v"))["v"].alias(values.name)
+        return filled if not values.null_count() else filled.set(values.is_null(), None)

@@ -242,6 +242,8 @@ class Assigner(Generic[Item]):
         return self._number(done)
 
     def _number(self, done: list[tuple[list[Event], list[Event]]]) -> list[Window]:
+        if not done:  # nearly always
+            return []
         windows = [Window(self._closed + at, events, context) for at, (events, context) in enumerate(done)]
         self._closed += len(windows)
         return windows

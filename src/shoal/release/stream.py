@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -67,7 +67,15 @@ class StreamJob(Job):
 
         Methods draw from it (noise, the order inside an emission), so a file and a topic agree only if it is one.
         """
-        return self.keys.derive(DEFAULT, "stream", role="" if self.view is None else self.view.role)
+        return next(self.lasting_keys())
+
+    def lasting_keys(self) -> Iterator[bytes]:
+        """:meth:`lasting_key` of every epoch, newest first.
+
+        A state stays with the key it was begun with, also when that is rotated: it knows people by keyed fingerprints,
+        and with another key one person would count as two.
+        """
+        return self.keys.every(DEFAULT, "stream", role="" if self.view is None else self.view.role)
 
     def run(self, data: Any, *, progress: Progress = silent) -> Release:
         """A whole file as a stream: every row an event, in the order of the file.

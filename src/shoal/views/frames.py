@@ -82,8 +82,8 @@ class FrameGate:
             out.append(self._expressed(node, pl.col(name)).alias(name))
         return out
 
-    def apply(self, frame: pl.DataFrame, window: int | None = None) -> Masked:
-        """The view of a frame; if the frame is one window of a stream, ``window`` is its number."""
+    def apply(self, frame: pl.DataFrame, windows: Sequence[tuple[int, int]] | None = None) -> Masked:
+        """The view of a frame; if it is windows of a stream one after the other, ``windows`` are (number, rows)."""
         try:
             # beside the frame first: a select of constants alone would forget how many rows there are
             frame = self.fit(frame)
@@ -103,7 +103,10 @@ class FrameGate:
         self._settle()
         if not self.view.windows:
             return Masked(data, rows, people.cast(pl.String) if people is not None else None, 0)
-        kept, data = self._windows(frame, data, people, window)
+        if windows is not None:
+            kept, data = self._stretches(data, people, windows)
+        else:
+            kept, data = self._windows(frame, data, people)
         subjects = people[kept].cast(pl.String) if people is not None else None
         return Masked(cleaned(data[kept]), rows[kept], subjects, frame.height - len(kept))
 
@@ -236,20 +239,39 @@ class FrameGate:
             return pl.List(self._made(node.element))
         return pl.Struct({name: self._made(below) for name, below in node.fields.items()})
 
+    def _stretches(
+        self, data: pl.DataFrame, people: pl.Series | None, windows: Sequence[tuple[int, int]]
+    ) -> tuple[pl.Series, pl.DataFrame]:
+        """Window masks over windows that stand one after the other."""
+        keep = [True] * len(windows)
+        for column in self.view.windows:
+            running, values = self._running(column), data[column]
+            dtype, made, at = _dtype_made(running, values.dtype), [], 0
+            for place, (number, size) in enumerate(windows):
+                mine = people.slice(at, size) if people is not None else None
+                out = running.apply(values.slice(at, size), mine, number)
+                if out is None:
+                    keep[place] = False
+                    out = pl.repeat(None, size, dtype=dtype, eager=True)
+                made.append(out if out.dtype == dtype else out.cast(dtype))
+                at += size
+            data = data.with_columns(pl.concat(made).alias(column) if made else values.cast(dtype))
+        kept = [k for k, (_, size) in zip(keep, windows, strict=True) for _ in range(size)]
+        return pl.Series("row", kept, dtype=pl.Boolean).arg_true(), data
+
+    def _running(self, column: str) -> RunningWindow:
+        running = self._masks[column]
+        assert isinstance(running, RunningWindow)
+        return running
+
     def _windows(
-        self, frame: pl.DataFrame, data: pl.DataFrame, people: pl.Series | None, window: int | None
+        self, frame: pl.DataFrame, data: pl.DataFrame, people: pl.Series | None
     ) -> tuple[pl.Series, pl.DataFrame]:
         keep = pl.Series("row", [True] * frame.height, dtype=pl.Boolean)
         for column, spec in self.view.windows.items():
-            running = self._masks[column]
-            assert isinstance(running, RunningWindow)
-            values = data[column]
-            made = pl.Series(column, [None] * len(values), dtype=dtype_of(running.type))
-            if running.type is None or running.type == type_of(values.dtype):
-                made = made.cast(values.dtype)
-            # a frame that is one window of a stream is not cut again
-            cut = self._cut(frame, None if window is not None else spec.window)
-            for number, (rows, context) in enumerate(cut, window or 0):
+            running, values = self._running(column), data[column]
+            made = pl.Series(column, [None] * len(values), dtype=_dtype_made(running, values.dtype))
+            for number, (rows, context) in enumerate(self._cut(frame, spec.window)):
                 out = running.apply(values[context], people[context] if people is not None else None, number)
                 if out is None:
                     keep = keep.scatter(rows, False)
@@ -285,6 +307,11 @@ def _masked(mask: Running, places: list[int]) -> Callable[[Any, tuple[Any, ...]]
     return lambda value, others: (
         None if value is None and not mask.nulls else mask.one(value, *(others[p] for p in places))
     )
+
+
+def _dtype_made(running: RunningWindow, dtype: pl.DataType) -> pl.DataType:
+    """The type of what a window mask makes: a column whose kind stays the same keeps its exact type."""
+    return dtype if running.type is None or running.type == type_of(dtype) else dtype_of(running.type)
 
 
 def _dtype_at(frame: pl.Schema, column: str) -> pl.DataType | None:

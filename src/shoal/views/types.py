@@ -8,6 +8,8 @@ parts of an object to be seen declares their paths (``insurance.company``).
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 from typing import Annotated, Any
 
 import msgspec
@@ -68,3 +70,27 @@ def in_utc(value: datetime.datetime | None) -> datetime.datetime | None:
     if value is None or value.tzinfo is None:
         return value
     return value.astimezone(datetime.UTC).replace(tzinfo=None)
+
+
+def getters(node: Node, at: str = "") -> Iterable[tuple[str, Callable[[Any], Any]]]:
+    """How to get each column of a record of :func:`record_type`, whatever may be null on the way."""
+    for number, below in enumerate(node.fields.values()):
+        place = f"{at}.f{number}" if at else f"f{number}"
+        if below.leaf is None:
+            yield from getters(below, place)
+        else:
+            yield below.leaf, _safely(place) if "." in place else attrgetter(place)
+
+
+def _safely(place: str) -> Callable[[Any], Any]:
+    """A getter through objects that may be null."""
+    steps = place.split(".")
+
+    def get(record: Any) -> Any:
+        for step in steps:
+            if record is None:
+                return None
+            record = getattr(record, step)
+        return record
+
+    return get

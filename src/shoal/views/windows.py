@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,17 +19,19 @@ from shoal.core.clock import FUTURE, TOO_LATE, EventClock
 from shoal.core.errors import UsageError
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.schema import Schema
-from shoal.core.sealed_state import seal, unseal
+from shoal.core.sealed_state import opened, seal, unseal
 from shoal.core.time import EventTime, scale
 from shoal.masks.base import dtype_of, text_of
-from shoal.masks.windows import Assigner, Event, Window
-from shoal.policy.paths import Node, steps, tree
+from shoal.masks.windows import Assigner, Window
+from shoal.policy.paths import Node, tree
 from shoal.views.frames import FOREVER, FrameGate
 from shoal.views.role_view import RoleView
-from shoal.views.types import in_utc, record_type
+from shoal.views.types import getters, in_utc, record_type, struct_of
 
 KIND = "windows"
-VERSION = 3
+VERSION = 4
+WAITING = ("waiting", "events", "past")  # the parts of an assigner's state that hold records
+FEW = "too few people in its window"
 AHEAD = "ahead of the clock"
 MOST_EARLY = 65_536  # records ahead of the clock that may wait
 
@@ -45,13 +48,20 @@ class Outcome(NamedTuple):
     reason: str = ""
 
 
+class _Held(NamedTuple):
+    """A record that waits: as it came, for a snapshot, and as it was read."""
+
+    number: int
+    record: bytes
+    row: Any
+
+
 class _Early(NamedTuple):
     """A record ahead of the clock, and where the clock stood when it came."""
 
     time: int
     born: int | None
-    number: int
-    item: bytes
+    item: _Held
 
 
 class WindowGate:
@@ -82,66 +92,91 @@ class WindowGate:
         self._clock = EventClock(time) if time.name else None
         self._early: list[_Early] = []  # in the order of arrival
         self._soonest = self._oldest = FOREVER  # of those: the earliest time, and the clock when the first came
-        self._dated = any(c.type == "datetime" for c in view.schema.columns.values())
-        self._assigner: Assigner[bytes] = Assigner(windows.pop(), late=time.late)  # type: ignore[arg-type]
+        self._assigner: Assigner[_Held] = Assigner(windows.pop(), late=time.late)  # type: ignore[arg-type]
         # a schema that no frame can hold is told now, not when the first window ends
         frame_of([], view.schema)
-        self._decode = msgspec.json.Decoder(record_type(tree(view.schema.given), view.schema)).decode
+        root = tree(view.schema.given)
+        self._columns = {n: (attrgetter(f"f{at}"), node) for at, (n, node) in enumerate(root.fields.items())}
+        # what is not declared takes the type its values have, which must not depend on the windows beside
+        self._apart = any(schema_of(node, view.schema) is None for _, node in self._columns.values())
+        self._decode = msgspec.json.Decoder(record_type(root, view.schema)).decode
+        places = dict(getters(root))
+        dated = {n for n, c in view.schema.given.items() if c.type == "datetime"}
+        # a moment that UTC has no year for makes its record unreadable when it comes, wherever it stands in it
+        self._moments = [places[n] for n in dated if n in places]
+        self._lists = [get for get, node in self._columns.values() if dated & set(node.leaves()) - set(places)]
+        self._when, self._who = places.get(self._time or ""), places.get(view.schema.subject or "")
+        self._gates: dict[tuple[pl.DataType, ...], FrameGate] = {}
         self._number = 0
 
-    def push(self, record: bytes) -> list[Outcome]:
-        """Take a record; answer what is decided now, of this or of earlier ones."""
+    def push(self, *records: bytes) -> list[Outcome]:
+        """Take records; answer what is decided now, of these or of earlier ones.
+
+        Many at once cost less than one after the other, and are decided alike.
+        """
+        out: list[Outcome] = []
+        windows: list[Window] = []
+        for record in records:
+            self._take(record, out, windows)
+        return [*out, *self._publish(windows)]
+
+    def _take(self, record: bytes, out: list[Outcome], windows: list[Window]) -> None:
         number, self._number = self._number, self._number + 1
         try:
-            row = self._read(record)
+            item = self._read(number, record)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
-            return [Outcome(number, None, "unreadable")]
-        # the record as it came: it is decoded again when its window ends, and held state is small
-        item = msgspec.msgpack.encode((number, record))
+            out.append(Outcome(number, None, "unreadable"))
+            return
         if self._clock is None:
-            return self._publish(self._assigner.push(number, item))
-        time = self._scale(_at(row, self._time))
+            windows += self._assigner.push(number, item)
+            return
+        time = self._scale(self._when(item.row) if self._when is not None else None)
         if time < 0:
-            return [Outcome(number, None, "no time")]
-        subject = self._view.schema.subject
-        verdict = self._clock.tell(time, text_of(number if subject is None else _at(row, subject)))
+            out.append(Outcome(number, None, "no time"))
+            return
+        verdict = self._clock.tell(time, text_of(number if self._who is None else self._who(item.row)))
         if verdict == TOO_LATE:
-            return [Outcome(number, None, "too late")]
+            out.append(Outcome(number, None, "too late"))
+            return
         if verdict != FUTURE:
             self._assigner.hold(time, item)
         elif len(self._early) < MOST_EARLY:
-            self._early.append(_Early(time, self._clock.now, number, item))
+            self._early.append(_Early(time, self._clock.now, item))
             self._soonest, self._oldest = min(self._soonest, time), min(self._oldest, self._clock.now or 0)
         else:
-            return [Outcome(number, None, AHEAD), *self._move(self._clock)]
-        return self._move(self._clock)
+            out.append(Outcome(number, None, AHEAD))
+        self._move(self._clock, out, windows)
 
-    def _move(self, clock: EventClock) -> list[Outcome]:
+    def _move(self, clock: EventClock, out: list[Outcome], windows: list[Window]) -> None:
         """Go on to where the clock stands: take up what is no longer ahead of it, give up what it left aside."""
         if clock.now is None:
-            return []
-        near, out, stay = clock.now + clock.ahead, [], []
+            return
+        near, stay = clock.now + clock.ahead, []
         if not self._early or (near < self._soonest and near <= self._oldest + 2 * clock.ahead):
-            return self._publish(self._assigner.tick(clock.now))
+            windows += self._assigner.tick(clock.now)
+            return
         self._soonest = self._oldest = FOREVER
         for early in self._early:
             born = clock.now if early.born is None else early.born  # nobody knew the time when it came
             if early.time <= near:
                 self._assigner.hold(early.time, early.item)
             elif clock.now > born + clock.ahead:
-                out.append(Outcome(early.number, None, AHEAD))
+                out.append(Outcome(early.item.number, None, AHEAD))
             else:
                 stay.append(early._replace(born=born))
                 self._soonest, self._oldest = min(self._soonest, early.time), min(self._oldest, born)
         self._early = stay
-        return [*out, *self._publish(self._assigner.tick(clock.now))]
+        windows += self._assigner.tick(clock.now)
 
     def tick(self, now: int) -> list[Outcome]:
         """The clock says ``now`` (microseconds of event time) though no record came."""
         if self._clock is None:
             return []
         self._clock.tick(now)
-        return self._move(self._clock)
+        out: list[Outcome] = []
+        windows: list[Window] = []
+        self._move(self._clock, out, windows)
+        return [*out, *self._publish(windows)]
 
     def flush(self) -> list[Outcome]:
         """The stream has ended: decide everything that is held."""
@@ -163,53 +198,91 @@ class WindowGate:
     def snapshot(self) -> bytes:
         """The whole state, sealed with the key `default`: it holds records whole."""
         clock = self._clock.state() if self._clock is not None else b""
-        early = [tuple(e) for e in self._early]
-        held = {"number": self._number, "state": self._assigner.state(), "early": early, "clock": clock}
-        return seal(msgspec.msgpack.encode(held), KIND, self._state_key(), version=VERSION)
+        early = [(e.time, e.born, *e.item[:2]) for e in self._early]
+        state = self._assigner.state()
+        for part in WAITING:
+            state[part] = [(time, number, item[:2]) for time, number, item in state[part]]
+        held = {"number": self._number, "state": state, "early": early, "clock": clock}
+        key = self._keys.derive(DEFAULT, "window state", role=self._view.role)
+        return seal(msgspec.msgpack.encode(held), KIND, key, version=VERSION)
 
     def restore(self, snapshot: bytes) -> None:
         """Continue as if nothing had happened."""
-        state = msgspec.msgpack.decode(unseal(snapshot, KIND, self._state_key(), version=VERSION))
+        keys = self._keys.every(DEFAULT, "window state", role=self._view.role)
+        state = msgspec.msgpack.decode(opened(lambda key: unseal(snapshot, KIND, key, version=VERSION), keys))
         self._number = state["number"]
-        self._early = [_Early(*early) for early in state["early"]]
+        self._early = [_Early(time, born, self._read(*item)) for time, born, *item in state["early"]]
         self._soonest = self._oldest = 0  # looked through at once
         if self._clock is not None:
             self._clock.restore(state["clock"])
+        for part in WAITING:
+            state["state"][part] = [(time, at, self._read(*item)) for time, at, item in state["state"][part]]
         self._assigner.restore(state["state"])
 
-    def _state_key(self) -> bytes:
-        return self._keys.derive(DEFAULT, "window state", role=self._view.role)
-
-    def _read(self, record: bytes) -> dict[str, Any]:
-        row = plain(self._decode(record))
-        return told_in_utc(row) if self._dated else row
-
-    def _held(self, event: Event) -> tuple[int, bytes]:
-        number, record = msgspec.msgpack.decode(event.item)
-        return number, record
+    def _read(self, number: int, record: bytes) -> _Held:
+        row = self._decode(record)
+        for get in self._moments:
+            in_utc(get(row))
+        for get in self._lists:
+            _told(get(row))
+        return _Held(number, record, row)
 
     def _publish(self, windows: Sequence[Window]) -> list[Outcome]:
-        return [outcome for window in windows for outcome in self._one(window)]
+        """What becomes of finished windows: all are masked together, unless their columns need not be of one type."""
+        if not self._apart:
+            return self._masked(windows) if windows else []
+        return [outcome for window in windows for outcome in self._masked([window])]
 
-    def _one(self, window: Window) -> list[Outcome]:
-        held = [self._held(e) for e in window.context]
-        frame = frame_of([self._read(record) for _, record in held], self._view.schema)
-        viewed = FrameGate(self._view, frame.schema, self._keys).apply(frame, window=window.number)
-        released = dict(zip(viewed.rows.to_list(), viewed.data.to_dicts(), strict=True))
-        # a sliding window also looks at records that an earlier one has published
-        due = {e.number for e in window.events}
+    def _masked(self, windows: Sequence[Window]) -> list[Outcome]:
+        events = [event for window in windows for event in window.context]
+        frame = self._frame([event.item.row for event in events])
+        kinds = tuple(frame.dtypes)
+        gate = self._gates.get(kinds)
+        if gate is None:
+            gate = self._gates[kinds] = FrameGate(self._view, frame.schema, self._keys)
+        viewed = gate.apply(frame, [(window.number, len(window.context)) for window in windows])
+        released = dict(zip(viewed.rows.to_list(), self._written(viewed.data), strict=True))
         out: list[Outcome] = []
-        for row, event in enumerate(window.context):
-            if event.number in due:
-                done = msgspec.json.encode(released[row]) if row in released else None
-                out.append(Outcome(held[row][0], done, "" if done is not None else "too few people in its window"))
+        at = 0
+        for window in windows:
+            # a sliding window also looks at records that an earlier one has published
+            due = None if window.events is window.context else {e.number for e in window.events}
+            for row, event in enumerate(window.context, at):
+                if due is None or event.number in due:
+                    done = released.get(row)
+                    out.append(Outcome(event.item.number, done, "" if done is not None else FEW))
+            at += len(window.context)
         return out
 
+    def _frame(self, rows: Sequence[Any]) -> pl.DataFrame:
+        schema = self._view.schema
+        return pl.DataFrame(
+            [
+                column_of(
+                    n,
+                    [_told(get(row)) for row in rows]
+                    if node.leaf is None or schema[node.leaf].type == "datetime"
+                    else [get(row) for row in rows],
+                    node,
+                    schema,
+                )
+                for n, (get, node) in self._columns.items()
+            ]
+        )
 
-def plain(record: Any) -> dict[str, Any]:
-    """A decoded record as plain values, dates still dates."""
-    out: dict[str, Any] = msgspec.to_builtins(record, builtin_types=(datetime.date, datetime.datetime))
-    return out
+    @staticmethod
+    def _written(data: pl.DataFrame) -> list[bytes]:
+        """One JSON record per row."""
+        made = struct_of(tree(data.columns)) if not any("." in n or "[" in n for n in data.columns) else None
+        if made is None:
+            return [msgspec.json.encode(row) for row in data.to_dicts()]
+        encode = msgspec.json.Encoder().encode
+        return [encode(row) for row in map(made, *(column.to_list() for column in data.get_columns()))]
+
+
+def plain(record: Any) -> Any:
+    """A decoded record, or a part of one, as plain values, dates still dates."""
+    return msgspec.to_builtins(record, builtin_types=(datetime.date, datetime.datetime))
 
 
 def told_in_utc(value: Any) -> Any:
@@ -235,29 +308,31 @@ def frame_of(rows: Sequence[dict[str, Any]], schema: Schema) -> pl.DataFrame:
     """
     columns: list[pl.Series] = []
     for name, node in tree(schema.given).fields.items():
-        values = [row.get(name) for row in rows]
-        try:
-            columns.append(pl.Series(name, values, dtype=_dtype(node, schema)))
-        except (TypeError, pl.exceptions.PolarsError):
-            columns.append(pl.Series(name, [None if v is None else text_of(v) for v in values], dtype=pl.String))
+        columns.append(column_of(name, [row.get(name) for row in rows], node, schema))
     return pl.DataFrame(columns)
 
 
-def _dtype(node: Node, schema: Schema) -> pl.DataType | None:
+def column_of(name: str, values: list[Any], node: Node, schema: Schema) -> pl.Series:
+    """One column of :func:`frame_of`."""
+    try:
+        return pl.Series(name, values, dtype=schema_of(node, schema))
+    except (TypeError, pl.exceptions.PolarsError):
+        return pl.Series(name, [None if v is None else text_of(v) for v in values], dtype=pl.String)
+
+
+def schema_of(node: Node, schema: Schema) -> pl.DataType | None:
     """The type of a column by what is declared; the first record alone must not decide which parts there are."""
     if node.leaf is not None:
         kind = schema[node.leaf].type
         return None if kind is None else dtype_of(kind)
-    below = {name: _dtype(part, schema) for name, part in node.fields.items()}
-    inner = _dtype(node.element, schema) if node.element is not None else None
+    below = {name: schema_of(part, schema) for name, part in node.fields.items()}
+    inner = schema_of(node.element, schema) if node.element is not None else None
     if (node.element is not None and inner is None) or any(kind is None for kind in below.values()):
         undeclared = next(leaf for leaf in node.leaves() if schema[leaf].type is None)
         raise UsageError("nested columns of a stream need a type", where=f"columns.{undeclared}", hint="type: str")
     return pl.List(inner) if inner is not None else pl.Struct({n: k for n, k in below.items() if k is not None})
 
 
-def _at(row: dict[str, Any], path: str | None) -> Any:
-    value: Any = row
-    for step in steps(path or ""):
-        value = value.get(step) if isinstance(value, dict) else None
-    return value
+def _told(value: Any) -> Any:
+    """A part of a record as plain values, its moments in UTC."""
+    return told_in_utc(plain(value))

@@ -9,8 +9,7 @@ a number in its unit. Times without a type may be numbers or ISO texts, record b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -25,7 +24,7 @@ from shoal.masks.base import dtype_of, text_of
 from shoal.policy.paths import EACH, Node, tree
 from shoal.runtime.kafka.serve.output import ROOM
 from shoal.views.role_view import RoleView
-from shoal.views.types import in_utc, record_type
+from shoal.views.types import getters, in_utc, record_type
 
 TOKEN = 128  # bytes by which a masked or generalized value may be longer than twice its own
 CARRIED = "\x00"  # names that begin so travel with a record and are never published
@@ -46,7 +45,7 @@ class RecordFrames:
         self._free = {n for n, c in columns.items() if c.type is None and c.role in _FREE and n in view.shown} - read
         root = tree(self._columns)
         self._decode = msgspec.json.Decoder(record_type(root, Schema(self._columns))).decode
-        self._getters = dict(_getters(root, ""))
+        self._getters = dict(getters(root))
         self._moments = [self._getters[n] for n, c in self._columns.items() if c.type == "datetime"]
         self._output = tree(n for n in columns if view.hidden != "drop" or n in seen)
         self._encode = msgspec.json.Encoder().encode
@@ -122,26 +121,3 @@ def refuse_lists(view: RoleView) -> None:
 
 _FREE = ("plain", "identifier")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-
-
-def _getters(node: Node, at: str) -> Iterable[tuple[str, Callable[[Any], Any]]]:
-    for number, below in enumerate(node.fields.values()):
-        place = f"{at}.f{number}" if at else f"f{number}"
-        if below.leaf is None:
-            yield from _getters(below, place)
-        else:
-            yield below.leaf, _safely(place) if "." in place else attrgetter(place)
-
-
-def _safely(place: str) -> Callable[[Any], Any]:
-    """A getter through objects that may be null."""
-    steps = place.split(".")
-
-    def get(record: Any) -> Any:
-        for step in steps:
-            if record is None:
-                return None
-            record = getattr(record, step)
-        return record
-
-    return get

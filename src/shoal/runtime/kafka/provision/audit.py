@@ -90,10 +90,10 @@ class Audit:
 
     def history(self) -> History:
         """The newest whole entry, and what was left by an apply that did not end."""
-        with Reader(self._properties, self._topic, [0]) as reader:
+        with Reader(self._properties, self._topic) as reader:
             if not reader.is_there():
                 return History()
-            low, high = reader.ends(0)
+            low, high = reader.ends([0])[0]
             start = max(low, high - TAIL)
             while True:
                 found = history_of(msgspec.json.decode(m.value()) for m in reader.read({0: start}))

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import TIMEOUT, Source, committed, library, told
+from shoal.connect.kafka import TIMEOUT, Source, committed, ends_of, library, told
 from shoal.core.errors import PolicyError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy, View
@@ -25,7 +25,7 @@ class Log:
 
     def __init__(self, properties: Mapping[str, Any], topic: str, partitions: int, group: str) -> None:
         self._kafka = library()
-        self._places = [(topic, p) for p in range(partitions)]
+        self._topic, self._partitions = topic, list(range(partitions))
         self._consumer = self._kafka.Consumer(
             {**properties, "group.id": group, "enable.auto.commit": False, "log_level": 0}
         )
@@ -37,7 +37,7 @@ class Log:
         listed = made._asked(lambda: made._consumer.list_topics(source.topic, timeout=TIMEOUT)).topics[source.topic]
         if listed.error is not None:
             raise told(listed.error, f"asking for {source.topic}")
-        made._places = [(source.topic, p) for p in listed.partitions]
+        made._partitions = list(listed.partitions)
         return made
 
     def close(self) -> None:
@@ -50,7 +50,7 @@ class Log:
 
     def since(self, milliseconds: int) -> dict[int, int]:
         """The first record of each partition that is not older."""
-        wanted = [self._kafka.TopicPartition(t, p, milliseconds) for t, p in self._places]
+        wanted = [self._kafka.TopicPartition(self._topic, p, milliseconds) for p in self._partitions]
         found = self._asked(lambda: self._consumer.offsets_for_times(wanted, timeout=TIMEOUT))
         ends = self.ends()
         return {place.partition: place.offset if place.offset >= 0 else ends[place.partition] for place in found}
@@ -62,17 +62,12 @@ class Log:
 
     def committed(self) -> dict[int, int]:
         """Where the group stands in each partition it has ever read."""
-        wanted = [self._kafka.TopicPartition(t, p) for t, p in self._places]
+        wanted = [self._kafka.TopicPartition(self._topic, p) for p in self._partitions]
         found = committed(self._consumer, wanted, "asking where the workers stand")
         return {place.partition: place.offset for place in found if place.offset >= 0}
 
     def _watermarks(self) -> dict[int, tuple[int, int]]:
-        def asked(topic: str, partition: int) -> tuple[int, int]:
-            place = self._kafka.TopicPartition(topic, partition)
-            low, high = self._asked(lambda: self._consumer.get_watermark_offsets(place, TIMEOUT))
-            return int(low), int(high)
-
-        return {partition: asked(topic, partition) for topic, partition in self._places}
+        return ends_of(self._consumer, self._topic, self._partitions)
 
     def _asked(self, question: Callable[[], Any]) -> Any:
         end = time.monotonic() + TIMEOUT

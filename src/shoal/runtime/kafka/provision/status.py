@@ -21,6 +21,7 @@ class Member(msgspec.Struct, frozen=True):
     client: str
     host: str
     partitions: tuple[int, ...] = ()
+    name: str | None = None  # the one it keeps over new starts, if it has one
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -91,7 +92,13 @@ def members(properties: dict[str, Any], group: str) -> tuple[Member, ...]:
             return ()
         raise told(error.args[0], "asking for workers") from None
     return tuple(
-        Member(m.client_id, m.host, tuple(sorted(p.partition for p in m.assignment.topic_partitions))) for m in found
+        Member(
+            m.client_id,
+            m.host,
+            tuple(sorted(p.partition for p in m.assignment.topic_partitions)),
+            m.group_instance_id or None,
+        )
+        for m in found
     )
 
 

@@ -32,6 +32,7 @@ HOPELESS = {
     "_UNKNOWN_PARTITION",
     "MSG_SIZE_TOO_LARGE",
     "missing",
+    "taken",
     "unbound",
 }
 

@@ -16,6 +16,7 @@ import polars as pl
 from shoal.core.errors import PolicyError, ShoalError
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Column, Schema
+from shoal.core.sealed_state import opened
 from shoal.policy.document import Policy, View
 from shoal.release.stream import LocalRunner, StreamJob, stream_job
 from shoal.runtime.kafka.formats.record_frames import CARRIED, RecordFrames, refuse_lists
@@ -149,9 +150,11 @@ class MethodRunner:
         self._out: list[pl.DataFrame] = []
         self._numbers: list[int] = []
         self._sent: deque[tuple[int, int]] = deque(maxlen=SENT)
-        self._runner = LocalRunner(
-            job, job.lasting_key(), self._out.append, snapshot=snapshot, marks=self._numbers.extend
-        )
+
+        def begun(key: bytes) -> LocalRunner:
+            return LocalRunner(job, key, self._out.append, snapshot=snapshot, marks=self._numbers.extend)
+
+        self._runner = opened(begun, job.lasting_keys())
 
     def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
         """See :class:`Stateful`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -22,17 +21,23 @@ def lost(error: Any, what: str) -> LostError:
     return made
 
 
-class Transactions:
-    """A transactional producer of its own name: fencing is by group membership, not by name."""
+def end_transactions(properties: Mapping[str, Any], topic: str, names: Iterable[str]) -> None:
+    """Abort what workers of these names left open: they are dead, or no longer own what they write."""
+    for name in names:
+        Transactions({**properties, "log_level": 0}, topic, name)
 
-    def __init__(self, properties: Mapping[str, Any], topic: str) -> None:
+
+class Transactions:
+    """A transactional producer. Starting one aborts what a former one of the same name left open."""
+
+    def __init__(self, properties: Mapping[str, Any], topic: str, name: str) -> None:
         self._kafka = library()
-        self._topic = topic
+        self._topic, self.name = topic, name
         self._failed: list[Any] = []
         self._producer = self._kafka.Producer(
             {
                 **properties,
-                "transactional.id": f"shoal-{topic}-{uuid.uuid4().hex}",
+                "transactional.id": name,
                 "transaction.timeout.ms": 20_000,
                 "linger.ms": 5,
                 "error_cb": self._failed.append,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
 from shoal.core.keys import KeyRing
 from shoal.runtime.kafka.serve.output import ROOM, UNTIMED, Disguise, Outgoing, Record
 from shoal.views.role_view import RoleView
-from shoal.views.windows import WindowGate
+from shoal.views.windows import Outcome, WindowGate
 
 
 class WindowRunner:
@@ -32,19 +31,16 @@ class WindowRunner:
 
     def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
         """See :class:`~.stateful.Stateful`."""
-        out: list[Outgoing] = []
-        bad: list[Record] = []
-        for record in records:
-            self._held[self._number] = msgspec.structs.replace(record, value=None)
-            self._number += 1
-            for outcome in self._windows.push(record.value or b""):
-                (bad if outcome.reason == "unreadable" else []).append(record)
-                out += self._settled(outcome)
-        return out, bad
+        first = self._number
+        for number, record in enumerate(records, first):
+            self._held[number] = Record(record.partition, record.offset, record.key, None, record.timestamp)
+        self._number += len(records)
+        outcomes = self._windows.push(*[record.value or b"" for record in records])
+        return self._settled(outcomes), [records[o.number - first] for o in outcomes if o.reason == "unreadable"]
 
     def tick(self, now: int) -> list[Outgoing]:
         """See :class:`~.stateful.Stateful`."""
-        return [o for outcome in self._windows.tick(now) for o in self._settled(outcome)]
+        return self._settled(self._windows.tick(now))
 
     def snapshot(self) -> bytes:
         """See :class:`~.stateful.Stateful`."""
@@ -75,10 +71,13 @@ class WindowRunner:
         """See :class:`~.stateful.Stateful`."""
         return next(iter(self._held.values())).timestamp if self._held else None
 
-    def _settled(self, outcome: Any) -> list[Outgoing]:
-        origin = self._held.pop(outcome.number)
-        if outcome.record is None or len(outcome.record) > ROOM:
-            self._withheld += 1
-            return []
-        dressed = self._disguise.dress(msgspec.structs.replace(origin, timestamp=UNTIMED), outcome.record)
-        return [dressed] if dressed is not None else []
+    def _settled(self, outcomes: Sequence[Outcome]) -> list[Outgoing]:
+        origins, values = [], []
+        for number, value, _ in outcomes:
+            origin = self._held.pop(number)
+            if value is None or len(value) > ROOM:
+                self._withheld += 1
+            else:
+                origins.append(Record(origin.partition, origin.offset, origin.key, None, UNTIMED))
+                values.append(value)
+        return self._disguise.dress_many(origins, values)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import gc
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from shoal.connect.kafka import TIMEOUT, Source, committed, internal, kind_of, library, topic_id
+from shoal.connect.kafka import KafkaError, Source, committed, ends_of, internal, kind_of, library, topic_id
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.formats.codec import Codec
@@ -23,11 +23,13 @@ from shoal.runtime.kafka.provision.served import Served, served_by
 from shoal.runtime.kafka.serve.binding import SOURCE, Binding
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.masking import Masking
-from shoal.runtime.kafka.serve.membership import Protocol, attach, detach, member
-from shoal.runtime.kafka.serve.shards import Restorer, Shard, records_of
-from shoal.runtime.kafka.serve.transactions import LostError, Transactions, lost
-from shoal.runtime.kafka.state.changelog import Changelog, Seal, note_of
+from shoal.runtime.kafka.serve.membership import Membership, checked_name, member, refuse_twin, transactional_id
+from shoal.runtime.kafka.serve.restore import Restorer
+from shoal.runtime.kafka.serve.shards import Shard, records_of
+from shoal.runtime.kafka.serve.transactions import LostError, Transactions, end_transactions, lost
+from shoal.runtime.kafka.state.changelog import Changelog, Seal, note_of, owner_of
 
+ALONE = Membership()
 SILENT = 10.0  # seconds without a record before we look whether the source is still there
 COMMIT_RECORDS = 20_000  # records of a view held for one commit
 
@@ -53,7 +55,7 @@ class Worker:
         *,
         commit_every: float = 0.5,
         batch: int = 5000,
-        protocol: Protocol = "classic",
+        membership: Membership = ALONE,
         codec: Codec | None = None,
         counters: Counters | None = None,
         say: Callable[[str], None] = lambda text: None,
@@ -64,7 +66,8 @@ class Worker:
         self._properties, self._topic = source.properties, source.topic
         self._changelog, self._dead = internal(self._topic, "changelog"), internal(self._topic, "dead")
         self._group = fill.group if fill is not None else source.group
-        self._commit_every, self._batch, self._protocol = commit_every, batch, protocol
+        self._commit_every, self._batch, self._how = commit_every, batch, membership
+        checked_name(membership.name)
         self._policy, self._keys, self._codec, self._say = policy, keys, codec, say
         self._served: Mapping[str, Served] | None = fill.served if fill is not None else None
         self._upto: Mapping[int, int] | None = fill.upto if fill is not None else None
@@ -81,7 +84,7 @@ class Worker:
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> Counters:
         """Serve until ``stop`` says so; what was read is committed before it returns."""
-        self._out = Transactions(self._properties, self._topic)
+        self._out = Transactions(self._properties, self._topic, transactional_id(self._topic, self._how.name))
         self._views = dict(self._served or self._applied())
         self._masking = Masking(self._policy, self._keys, self._views, self._codec)
         topics = [one.topic for one in self._views.values()]
@@ -93,7 +96,7 @@ class Worker:
         self._restorer.warm({role: self._masking.disguises[role] for role in self._masking.stateful})
         if stop():  # asked to leave before it came
             return self.counters
-        self._consumer = member(self._properties, self._group, self._protocol)
+        self._consumer = member(self._properties, self._group, self._how)
         try:
             self._consumer.subscribe(
                 [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone
@@ -102,10 +105,11 @@ class Worker:
             gc.freeze()
             gc.disable()
             self._loop(lambda: stop() or (self._upto is not None and self._done >= set(self._upto)))
-            self._commit(whole=True)
-        except self._kafka.KafkaException as error:
+            self._commit(leaving=self._assignment)
+        except (self._kafka.KafkaException, KafkaError) as error:
             self._lost = True
-            raise lost(error.args[0], "the group") from None
+            refuse_twin(error, self._how)
+            raise (error if isinstance(error, KafkaError) else lost(error.args[0], "the group")) from None
         except BaseException:
             self._lost = True  # what is half done must not be committed on leaving
             raise
@@ -192,9 +196,14 @@ class Worker:
             for shard, tick in due:
                 self._masking.pending[shard.role] += shard.tick(tick)
 
-    def _commit(self, *, whole: bool = False, ticks: list[tuple[int, bytes, bytes]] | None = None) -> None:
-        """All that is held, mixed, with state and offsets, in one transaction: it happens whole or not at all."""
-        shards = [s for s in self._all_shards() if s.dirty or ticks or (whole and s.unsaved + s.ticked)]
+    def _commit(self, *, leaving: Collection[int] = (), ticks: list[tuple[int, bytes, bytes]] | None = None) -> None:
+        """All that is held, mixed, with state and offsets, in one transaction: it happens whole or not at all.
+
+        State of the partitions we are ``leaving`` is written whole: whoever gets them has nothing to read again.
+        """
+        shards = [
+            s for s in self._all_shards() if s.dirty or ticks or (s.partition in leaving and s.unsaved + s.ticked)
+        ]
         if not self._positions and not shards and not ticks:
             return
         began = time.monotonic()
@@ -210,7 +219,7 @@ class Worker:
                 self._out.write_all(served.topic, self._masking.mixed(role, commit))
             for record, letter in self._masking.letters(self._topic):
                 self._out.write(self._dead, letter, None, record.partition, record.timestamp)
-            self._keep(shards, whole=whole, ticks=ticks or [])
+            self._keep(shards, leaving, ticks or [])
             for partition, at in self._positions.items():
                 kept = [s for s in self._shards.get(partition, []) if s.since >= 0]
                 stands = {s.view: s.stand() for s in kept}
@@ -218,15 +227,15 @@ class Worker:
                     key, value = self._binding.record(partition, at)
                     self._out.write(self._changelog, value, key, partition)
                     stands[SOURCE] = self._binding.stand(at)
-                notes[partition] = note_of(stands)
+                notes[partition] = note_of(stands, self._out.name)
         self._lost = False
         self._count(time.monotonic() - began)
         self._forget()
 
-    def _keep(self, shards: list[Shard], *, whole: bool, ticks: list[tuple[int, bytes, bytes]]) -> None:
+    def _keep(self, shards: list[Shard], leaving: Collection[int], ticks: list[tuple[int, bytes, bytes]]) -> None:
         """State into the changelog: snapshots that are due, then ticks and positions."""
         for shard in shards:
-            if whole or shard.wants_snapshot():
+            if shard.partition in leaving or shard.wants_snapshot():
                 pieces = shard.snapshot()
                 shard.since = self._out.keep(self._changelog, shard.partition, pieces)
                 self.counters.snapshots += 1
@@ -264,31 +273,48 @@ class Worker:
         began = time.monotonic()
         self.counters.restoring = True
         # waits while a former owner's transaction is still open, so that no record is read twice
-        stored = {place.partition: place for place in committed(consumer, partitions, "asking where the group stands")}
+        doing = "asking where the group stands"
+        places = committed(consumer, partitions, doing, unblock=lambda: self._end_open(partitions))
+        stored = {place.partition: place for place in places}
         notes = {p: (place.metadata or "") if place.offset >= 0 else "" for p, place in stored.items()}
         names = {role: (self._views[role].name, self._masking.disguises[role]) for role in self._masking.stateful}
         wanted = [view for view, _ in names.values()] + ([SOURCE] if self._binding is not None else [])
-        found = self._restorer.look(notes, wanted) if wanted else {}
+        found = self._restorer.look(notes, wanted) if wanted and partitions else {}
+        ends = ends_of(consumer, self._topic, [place.partition for place in partitions])
+        starts = {role: one.starts for role, one in self._views.items()}
         for place in partitions:
             said, group = found.get(place.partition, {}), stored[place.partition].offset
             at = group if group >= 0 else None
             if self._binding is not None:
                 at = self._binding.settle(place.partition, at, said[SOURCE].position, self._say)
-            starts = {role: one.starts.get(place.partition, 0) for role, one in self._views.items()}
-            place.offset = self._begin(consumer, place.partition, at, min(starts.values()))
-            self._shards[place.partition], late = self._restorer.restore(place.partition, names, starts, said)
-            for shard in self._shards[place.partition]:
-                self.counters.begin(shard.work)
-            for role, out in late.items():
-                self._masking.pending[role] += out
+            first = min(start.get(place.partition, 0) for start in starts.values())
+            place.offset = self._begin(place.partition, ends[place.partition], at, first)
+        shards, late = self._restorer.restore(names, starts, found) if names else ({}, {})
+        self._shards |= {place.partition: shards.get(place.partition, []) for place in partitions}
+        for shard in (shard for mine in shards.values() for shard in mine):
+            self.counters.begin(shard.work)
+        for role, out in late.items():
+            self._masking.pending[role] += out
         self._assignment |= {place.partition for place in partitions}
-        attach(consumer, self._protocol, partitions)
+        consumer.incremental_assign(partitions)
         self.counters.restore_seconds = time.monotonic() - began
         self.counters.restoring = False
 
-    def _begin(self, consumer: Any, partition: int, at: int | None, start: int) -> int:
+    def _end_open(self, partitions: list[Any]) -> None:
+        """A transaction about our partitions stays open: who wrote their last commit is dead or has lost them."""
+        settings = {"group.id": self._group, "enable.auto.commit": False, "log_level": 0}
+        reader = self._kafka.Consumer({**self._properties, **settings, "isolation.level": "read_uncommitted"})
+        try:
+            said = committed(reader, partitions, "asking who was here before")
+        finally:
+            reader.close()
+        owners = {owner for place in said if (owner := owner_of(place.metadata or "")) not in (None, self._out.name)}
+        self._say(f"ending the open transactions of {len(owners)} former owners")
+        end_transactions(self._properties, self._topic, sorted(owner for owner in owners if owner))
+
+    def _begin(self, partition: int, ends: tuple[int, int], at: int | None, start: int) -> int:
         """The offset to read from; says so if the source has forgotten records that nobody read."""
-        low, high = consumer.get_watermark_offsets(self._kafka.TopicPartition(self._topic, partition), TIMEOUT)
+        low, high = ends
         if at is None:
             begin = max(low, start)
         else:
@@ -302,13 +328,13 @@ class Worker:
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         if not self._lost:
-            self._commit(whole=True)
+            self._commit(leaving={place.partition for place in partitions})
         for place in partitions:
             self._shards.pop(place.partition, None)
             self._reached.pop(place.partition, None)
             self._assignment.discard(place.partition)
             self.counters.lag.pop(place.partition, None)
-        detach(consumer, self._protocol, partitions)
+        consumer.incremental_unassign(partitions)
 
     def _gone(self, consumer: Any, partitions: list[Any]) -> None:
         self._lost = True

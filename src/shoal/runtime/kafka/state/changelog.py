@@ -15,21 +15,22 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
 
-from shoal.connect.kafka import READ_NOW, TIMEOUT, KafkaError, kind_of, library, told
+from shoal.connect.kafka import READ_NOW, TIMEOUT, KafkaError, ends_of, kind_of, library, told
 from shoal.core.keys import DEFAULT, KeyRing
-from shoal.core.sealed_state import seal, unseal
+from shoal.core.sealed_state import opened, seal, unseal
 
 KIND = "a view"
 VERSION = 2
 PIECE = 500_000  # bytes; brokers and clients take a million at most unless told otherwise
 FAR = 1 << 62  # from where to read for what has no state
 PATIENCE = 60.0  # seconds until the changelog must show what was committed
+OWNER = "="  # before the id of transactions in a note; no name of a view begins so
 TAIL = 64  # changelog records read first: the newest position is nearly always among them
 
 
@@ -123,18 +124,30 @@ class Stand(NamedTuple):
     logged: int
 
 
-def note_of(stands: Mapping[str, Stand]) -> str:
+def note_of(stands: Mapping[str, Stand], owner: str = "") -> str:
     """What a commit says beside its offset about the views of a partition.
 
     A transaction is marked as committed partition by partition: whoever sees the offset may not see the changelog
-    yet, and would go on from an older state. The note tells what to wait for.
+    yet, and would go on from an older state. The note tells what to wait for, and in whose transactions it was written:
+    if one of them stays open, whoever takes over knows which to end.
     """
-    return ",".join(f"{_short(view)}:{s.next}:{s.ticks}:{s.logged}" for view, s in sorted(stands.items()))
+    said = [f"{_short(view)}:{s.next}:{s.ticks}:{s.logged}" for view, s in sorted(stands.items())]
+    return ",".join([*said, *([OWNER + owner] if owner else [])])
+
+
+def owner_of(note: str) -> str | None:
+    """In whose transactions a note was written, if it says so.
+
+    >>> owner_of(note_of({"visits": Stand(1, 0, 0)}, "shoal-visits-a"))
+    'shoal-visits-a'
+    """
+    return next((one[len(OWNER) :] for one in note.split(",") if one.startswith(OWNER)), None)
 
 
 def stands_of(note: str, views: list[str]) -> dict[str, Stand]:
     """What a note says about these views; nothing about views it does not know."""
-    said = {short: Stand(*map(int, rest)) for short, *rest in (one.split(":") for one in note.split(",") if one)}
+    parts = (one.split(":") for one in note.split(",") if one and not one.startswith(OWNER))
+    said = {short: Stand(*map(int, rest)) for short, *rest in parts}
     return {view: said[_short(view)] for view in views if _short(view) in said}
 
 
@@ -164,7 +177,7 @@ class Seal:
     """
 
     def __init__(self, keys: KeyRing) -> None:
-        self._key = keys.derive(DEFAULT, "state")
+        self._key, *self._older = keys.every(DEFAULT, "state")  # a rotated key seals, the ones before it still open
 
     def close(self, record: bytes, key: bytes, partition: int) -> bytes:
         """The value of a record, sealed."""
@@ -173,7 +186,8 @@ class Seal:
     def open(self, sealed: bytes, key: bytes, partition: int) -> bytes:
         """Open again, or a clear word why not."""
         context = f"{key.decode()}@{partition}"
-        return unseal(sealed, KIND, self._key, context=context, where=f"changelog, {context}")
+        where = f"changelog, {context}"
+        return opened(lambda by: unseal(sealed, KIND, by, context=context, where=where), [self._key, *self._older])
 
 
 def name_of(view: str, snapshot: Snapshot) -> str:
@@ -194,7 +208,7 @@ class Changelog:
         out: dict[int, dict[str, Found]] = {}
         self.early = set()
         patience = time.monotonic() + PATIENCE
-        with Reader(self._properties, self._topic, list(notes)) as reader:
+        with Reader(self._properties, self._topic) as reader:
             while len(out) < len(notes):
                 found = self._newest(reader, [p for p in notes if p not in out], views)
                 for partition, said in found.items():
@@ -212,7 +226,7 @@ class Changelog:
 
     def _newest(self, reader: Reader, partitions: list[int], views: list[str]) -> dict[int, dict[str, Found]]:
         """The end first, then as far back as the newest snapshots."""
-        ends = {p: reader.ends(p) for p in partitions}
+        ends = reader.ends(partitions)
         starts = {p: max(low, high - TAIL) for p, (low, high) in ends.items()}
         out: dict[int, dict[str, Found]] = {}
         while starts:
@@ -246,9 +260,9 @@ def _further(found: Mapping[str, Found], start: int, low: int, high: int) -> int
 class Reader:
     """Reads committed records of a topic's partitions, to their ends or to an offset; part of no group."""
 
-    def __init__(self, properties: Mapping[str, Any], topic: str, partitions: Sequence[int]) -> None:
+    def __init__(self, properties: Mapping[str, Any], topic: str) -> None:
         self._kafka = library()
-        self._topic, self._partitions = topic, partitions
+        self._topic = topic
         settings = {"group.id": f"shoal-{topic}", "enable.auto.commit": False, "enable.partition.eof": True}
         self._consumer = self._kafka.Consumer(
             {**properties, **settings, **READ_NOW, "isolation.level": "read_committed", "auto.offset.reset": "error"}
@@ -272,30 +286,26 @@ class Reader:
             raise told(listed.error, f"asking for {self._topic}")
         return True
 
-    def ends(self, partition: int) -> tuple[int, int]:
-        """The first offset of a partition, and the one after its last committed record."""
-        place = self._kafka.TopicPartition(self._topic, partition)
-        try:
-            low, high = self._consumer.get_watermark_offsets(place, timeout=TIMEOUT)
-        except self._kafka.KafkaException as error:
-            raise told(error.args[0], f"reading {self._topic}") from None
-        return low, high
+    def ends(self, partitions: Collection[int]) -> dict[int, tuple[int, int]]:
+        """The first offset of each partition, and the one after its last committed record."""
+        return ends_of(self._consumer, self._topic, partitions)
 
-    def read(self, starts: Mapping[int, int], end: int | None = None) -> Iterator[Any]:
-        """Messages of these partitions from their offsets on; before ``end``, or until nothing committed is left."""
-        left = {p for p, start in starts.items() if end is None or start < end}
+    def read(self, starts: Mapping[int, int], ends: Mapping[int, int] | None = None) -> Iterator[Any]:
+        """Messages of these partitions from their offsets on; before ``ends``, or until nothing committed is left."""
+        before = dict.fromkeys(starts, FAR) if ends is None else ends
+        left = {p for p, start in starts.items() if start < before[p]}
         self._consumer.assign([self._kafka.TopicPartition(self._topic, p, starts[p]) for p in left])
         patience = time.monotonic() + 4 * TIMEOUT
         while left:
             # it comes back when it has so many, or then: the end of a partition does not call it back
             for message in self._consumer.consume(5_000, 0.05):
                 kind, partition = kind_of(message, f"reading {self._topic}"), message.partition()
-                if kind == "end" or (kind == "record" and end is not None and message.offset() >= end):
+                if kind == "end" or (kind == "record" and message.offset() >= before[partition]):
                     left.discard(partition)
                 elif kind == "record" and partition in left:
                     patience = time.monotonic() + 4 * TIMEOUT
                     yield message
-                    if end is not None and message.offset() == end - 1:
+                    if message.offset() == before[partition] - 1:
                         left.discard(partition)
             if time.monotonic() > patience:
                 raise KafkaError("the broker gives no records", where=self._topic)
