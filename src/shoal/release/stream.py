@@ -70,11 +70,7 @@ class StreamJob(Job):
         return next(self.lasting_keys())
 
     def lasting_keys(self) -> Iterator[bytes]:
-        """:meth:`lasting_key` of every epoch, newest first.
-
-        A state stays with the key it was begun with, also when that is rotated: it knows people by keyed fingerprints,
-        and with another key one person would count as two.
-        """
+        """:meth:`lasting_key` of every epoch, newest first. A state keeps its own: it knows people by keyed prints."""
         return self.keys.every(DEFAULT, "stream", role="" if self.view is None else self.view.role)
 
     def run(self, data: Any, *, progress: Progress = silent) -> Release:

@@ -1,8 +1,8 @@
 """Being a member of the workers' group, by either group protocol: classic, or the newer one of KIP-848.
 
-Partitions stay where they are as far as they can (sticky), and only those that move stop for it (cooperative). A worker
-with a name that outlives its process is a *static* member: started again before its session ends, it gets its own
-partitions back and nobody else notices.
+A worker with a name that outlives its process is a *static* member: started again before its session ends, it gets its
+own partitions back and nobody else notices. By the newer protocol partitions also stay where they are when others come
+and go. By the classic one all members stop for a change: a commit in the middle of one would be refused.
 """
 
 from __future__ import annotations
@@ -85,9 +85,24 @@ def member(properties: Mapping[str, Any], group: str, how: Membership) -> Any:
         settings["group.instance.id"] = how.name
     if how.protocol == "classic":  # a dead member must not hold up the group for minutes, nor a change for seconds
         settings |= {
-            "partition.assignment.strategy": "cooperative-sticky",
             "session.timeout.ms": int(how.session * 1000),
             "heartbeat.interval.ms": 500,
             "max.poll.interval.ms": 120_000,
         }
     return library().Consumer(settings)
+
+
+def attach(consumer: Any, how: Membership, partitions: list[Any]) -> None:
+    """Begin to read these partitions."""
+    if how.protocol == "consumer":
+        consumer.incremental_assign(partitions)
+    else:
+        consumer.assign(partitions)
+
+
+def detach(consumer: Any, how: Membership, partitions: list[Any]) -> None:
+    """Stop reading these partitions."""
+    if how.protocol == "consumer":
+        consumer.incremental_unassign(partitions)
+    else:
+        consumer.unassign()

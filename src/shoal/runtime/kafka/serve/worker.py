@@ -23,7 +23,15 @@ from shoal.runtime.kafka.provision.served import Served, served_by
 from shoal.runtime.kafka.serve.binding import SOURCE, Binding
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.masking import Masking
-from shoal.runtime.kafka.serve.membership import Membership, checked_name, member, refuse_twin, transactional_id
+from shoal.runtime.kafka.serve.membership import (
+    Membership,
+    attach,
+    checked_name,
+    detach,
+    member,
+    refuse_twin,
+    transactional_id,
+)
 from shoal.runtime.kafka.serve.restore import Restorer
 from shoal.runtime.kafka.serve.shards import Shard, records_of
 from shoal.runtime.kafka.serve.transactions import LostError, Transactions, end_transactions, lost
@@ -296,7 +304,7 @@ class Worker:
         for role, out in late.items():
             self._masking.pending[role] += out
         self._assignment |= {place.partition for place in partitions}
-        consumer.incremental_assign(partitions)
+        attach(consumer, self._how, partitions)
         self.counters.restore_seconds = time.monotonic() - began
         self.counters.restoring = False
 
@@ -334,7 +342,7 @@ class Worker:
             self._reached.pop(place.partition, None)
             self._assignment.discard(place.partition)
             self.counters.lag.pop(place.partition, None)
-        consumer.incremental_unassign(partitions)
+        detach(consumer, self._how, partitions)
 
     def _gone(self, consumer: Any, partitions: list[Any]) -> None:
         self._lost = True
