@@ -6,6 +6,7 @@ counted. ``python -m benchmarks.bench_kafka``; SHOAL_BENCH_RECORDS changes the 2
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import resource
@@ -24,7 +25,19 @@ import numpy as np
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, Producer, TopicPartition
 
 from benchmarks import table
-from benchmarks.kafka_bench import COLUMNS, KEYS, RESEARCH, SECRET, VIEW, VISITS, Bench, patients, running_bench
+from benchmarks.kafka_bench import (
+    COLUMNS,
+    DIVERSE,
+    KEYS,
+    RESEARCH,
+    SECRET,
+    VIEW,
+    VISITS,
+    WINDOWS,
+    Bench,
+    patients,
+    running_bench,
+)
 from scripts.kafka.broker import ROOT, available
 from shoal import api
 from shoal.datasets.streams import stream
@@ -79,21 +92,25 @@ def serve(file: Path, count: int) -> None:
 
 
 def throughput(bench: Bench) -> float:
-    """One worker, one and three views, five masks each, beside (a) and (b). Answers its records a second (wall)."""
+    """One worker, views of several kinds, beside (a) and (b). Answers its records a second (wall) with one view."""
     records = patients(RECORDS)
     source = bench.topic()
     bench.fill(source, records)
     best: dict[str, tuple[float, float]] = {}
+    kinds = {
+        "1 view": VIEW.replace("ROLE", "ward"),
+        "3 views": "".join(VIEW.replace("ROLE", f"role{n}") for n in range(3)),
+        "means of 100 records": WINDOWS,
+        "batches, k=5 l=2": DIVERSE,
+    }
     for _ in range(2):
-        for name in ("untouched", "1 view", "3 views"):
+        for name in ("untouched", *kinds):
             if name == "untouched":
                 found = timed(lambda: pass_through(bench, source, RECORDS))
             else:
-                roles = int(name[0])
                 topic = bench.topic()
                 bench.fill(topic, records)
-                views = "".join(VIEW.replace("ROLE", f"role{n}") for n in range(roles))
-                file = bench.policy(COLUMNS + views, topic)
+                file = bench.policy(COLUMNS + kinds[name], topic)
                 found = timed(lambda file=file: serve(file, RECORDS))  # type: ignore[misc]
             best[name] = min(best.get(name, found), found)
     base = best["untouched"]
@@ -102,7 +119,7 @@ def throughput(bench: Bench) -> float:
         for name, (used, wall) in best.items()
     ]
     table(
-        f"One worker, five masks per view, {RECORDS:,} records; ratio to the same client passing bytes on (goal 0.5)",
+        f"One worker, {RECORDS:,} records, a plain view has five masks; ratio to the same client passing bytes on",
         ["", "CPU µs/record", "records/CPU s", "records/s", "ratio of CPU", "ratio of wall"],
         rows,
     )
@@ -262,6 +279,39 @@ def scaling(bench: Bench) -> None:
     )
 
 
+class KilledError(Exception):
+    """Ends a worker without a last word."""
+
+
+def restore(bench: Bench) -> None:
+    """How long a worker needs to take over from a killed one, by partitions: all state read, all input replayed."""
+    rows: list[list[Any]] = []
+    for partitions in (6, 36, 144):
+        count, topic = 200 * partitions, bench.topic(partitions)
+        records = patients(count)
+        file = bench.policy(COLUMNS + RESEARCH, topic)
+        for part in (records[: count // 2], records[count // 2 :]):
+            bench.fill(topic, part, partitions)
+            worker = Worker(load(file), KEYS, commit_every=COMMIT)
+
+            def killed(worker: Worker = worker, part: int = len(part)) -> bool:
+                now = worker.counters
+                if now.read >= part and now.commits and not sum(now.lag.values()):
+                    raise KilledError
+                return False
+
+            with contextlib.suppress(KilledError):
+                worker.run(killed)
+        worker = Worker(load(file), KEYS, commit_every=COMMIT)
+        used, _ = timed(lambda worker=worker: worker.run(lambda: not worker.counters.restoring))  # type: ignore[misc]
+        rows.append([partitions, worker.counters.restore_seconds, used, worker.counters.replayed])
+    table(
+        "A worker that takes over all partitions from a killed one, a view with k=5",
+        ["partitions", "restore, s", "CPU s of the start", "records read again"],
+        rows,
+    )
+
+
 def judged(bench: Bench, file: Path) -> str:
     """The verifier over everything the research view published, whichever worker did."""
     loaded = load(file)
@@ -308,12 +358,14 @@ def main() -> None:
     if why is not None:
         print(f"no Kafka benchmark: {why}")
         return
-    chosen = sys.argv[1:] or ["throughput", "latency", "visits", "scaling"]
+    chosen = sys.argv[1:] or ["throughput", "latency", "visits", "restore", "scaling"]
     load_before = os.getloadavg()
     with running_bench() as bench:
         rate = throughput(bench) if "throughput" in chosen else 40_000.0
         if "visits" in chosen:
             visits(bench)
+        if "restore" in chosen:
+            restore(bench)
         if "latency" in chosen:
             latency(bench, [2_000.0, min(rate / 2, 20_000.0)])
         if "scaling" in chosen:

@@ -57,6 +57,19 @@ RESEARCH = """
     promises: [{use: k-anonymity, k: 5}]
     method: {use: batches, delay: 500}
 """
+WINDOWS = """
+  lab:
+    show: [age, sex, diag, gluc, hba1c]
+    masks:
+      gluc: {use: aggregate, function: mean, k: 5, window: {use: tumbling, size: 100}}
+      hba1c: {use: aggregate, function: mean, k: 5, window: {use: tumbling, size: 100}}
+"""
+DIVERSE = """
+  research:
+    show: [age, sex, diag]
+    promises: [{use: k-anonymity, k: 5}, {use: l-diversity, l: 2, column: diag}]
+    method: {use: batches, delay: 500}
+"""
 VISITS = """
 dataset: visits
 source: {use: kafka, topic: TOPIC, properties: admin.properties}

@@ -21,6 +21,11 @@ PANELS = {
         ("Written", "cps", [("sum by (view) (rate(shoal_records_written_total[1m]))", "{{view}}")]),
         ("Withheld", "cps", [("sum by (view) (rate(shoal_records_withheld_total[1m]))", "{{view}}")]),
         (
+            "Withheld, by reason",
+            "cps",
+            [("sum by (view, reason) (rate(shoal_withheld_reasons_total[1m]))", "{{view}} {{reason}}")],
+        ),
+        (
             "Dead letters and lost records",
             "short",
             [

@@ -29,6 +29,10 @@ class Waiting:
     def __init__(self, withheld: int, held: int, smallest: int | None, oldest: int | None) -> None:
         self.withheld, self.held, self.smallest, self.oldest = withheld, held, smallest, oldest
 
+    @property
+    def reasons(self) -> dict[str, int]:
+        return {"rare": self.withheld // 2, "too_late": self.withheld - self.withheld // 2}
+
 
 @pytest.fixture
 def counters() -> Counters:
@@ -72,6 +76,8 @@ def test_every_figure_is_there_and_right(page):
     assert found["shoal_dead_letters_total", ""] == 3
     assert found["shoal_records_written_total", "ward"] == 97
     assert found["shoal_records_withheld_total", "research"] == 30
+    assert found["shoal_withheld_reasons_total", "rare,research"] == 15
+    assert found["shoal_withheld_reasons_total", "too_late,research"] == 15
     assert found["shoal_withheld_share", "research"] == pytest.approx(30 / 90)
     assert found["shoal_smallest_group", "research"] == 4
     assert ("shoal_smallest_group", "ward") not in found  # a view without promises has no groups
@@ -112,7 +118,7 @@ def test_what_is_withheld_is_counted_once_and_never_falls(turns):
             one.withheld += more
             expected += more
         made.stand("research", mine)
-        assert made.withheld["research"] == expected >= before
+        assert made.withheld["research"] == sum(made.reasons.values()) == expected >= before
         before = expected
 
 

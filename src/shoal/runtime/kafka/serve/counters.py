@@ -24,6 +24,7 @@ class Counters:
     fresh: int = 0  # views that had to begin without their state
     written: dict[str, int] = field(default_factory=dict)
     withheld: dict[str, int] = field(default_factory=dict)
+    reasons: dict[tuple[str, str], int] = field(default_factory=dict)  # why, by view and reason
     held: dict[str, int] = field(default_factory=dict)
     state_bytes: dict[str, int] = field(default_factory=dict)
     commit_seconds: float = 0.0  # of the last commit
@@ -36,6 +37,9 @@ class Counters:
     beat: float = 0.0  # the monotonic time of the loop's last turn
     paused: bool = False  # not ready: an order says to stand still
     _counted: WeakKeyDictionary[Any, int] = field(default_factory=WeakKeyDictionary, repr=False, compare=False)
+    _because: WeakKeyDictionary[Any, dict[str, int]] = field(
+        default_factory=WeakKeyDictionary, repr=False, compare=False
+    )
     restoring: bool = True  # not ready: partitions are not assigned, or their state is being read
 
     @classmethod
@@ -60,7 +64,7 @@ class Counters:
 
     def begin(self, work: Any) -> None:
         """A partition of a view came: what it withheld before was counted by whoever had it then."""
-        self._counted[work] = work.withheld
+        self._counted[work], self._because[work] = work.withheld, dict(work.reasons)
 
     def stand(self, role: str, work: Sequence[Any]) -> None:
         """How a view that remembers stands, over its partitions."""
@@ -68,6 +72,10 @@ class Counters:
             # the state counts since the view began, over all its owners; a counter must never fall when one leaves
             self.withheld[role] += one.withheld - self._counted.get(one, 0)
             self._counted[one] = one.withheld
+            before, now = self._because.get(one, {}), dict(one.reasons)
+            for reason, count in now.items():
+                self.reasons[role, reason] = self.reasons.get((role, reason), 0) + count - before.get(reason, 0)
+            self._because[one] = now
         self.held[role] = sum(w.held for w in work)
         sizes = [w.smallest for w in work if w.smallest is not None]
         waiting = [w.oldest for w in work if w.oldest is not None]

@@ -66,7 +66,14 @@ class Metrics:
             oldest.add_metric([view], max(0.0, self._clock() - sent / 1000) if sent is not None else 0.0)
         for view, size in dict(now.smallest).items():
             smallest.add_metric([view], size)
-        yield from (written, withheld, share, held, smallest, oldest)
+        why = core.CounterMetricFamily(
+            "shoal_withheld_reasons",
+            "Why a view withholds records, or columns of them.",
+            labels=["view", "reason"],
+        )
+        for (view, reason), count in dict(now.reasons).items():
+            why.add_metric([view, reason], count)
+        yield from (written, withheld, why, share, held, smallest, oldest)
 
     def _commits(self) -> Iterator[Any]:
         core, now = _library(), self._counters

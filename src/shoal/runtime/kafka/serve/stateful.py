@@ -7,7 +7,7 @@ over from a snapshot and replays the log publishes what the former one would hav
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -22,10 +22,11 @@ from shoal.release.stream import LocalRunner, StreamJob, stream_job
 from shoal.runtime.kafka.formats.record_frames import CARRIED, RecordFrames, refuse_lists
 from shoal.runtime.kafka.serve.output import UNTIMED, Disguise, Outgoing, Record
 from shoal.runtime.kafka.serve.window_runner import WindowRunner
-from shoal.streams.base import StreamMethod
+from shoal.streams.base import Reason, StreamMethod
 from shoal.views.role_view import RoleView
 from shoal.views.windows import WindowGate
 
+REASONS = tuple(reason.name.lower() for reason in Reason)
 SENT = 1000  # batches whose time of sending is known
 OFFSET, KEY = (CARRIED + name for name in ("offset", "key"))
 
@@ -36,6 +37,10 @@ class Stateful(Protocol):
     @property
     def withheld(self) -> int:
         """How many records were withheld so far."""
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """How often records, or columns of them, were withheld so far, by reason."""
 
     def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
         """Take records with a value; answer what is published now, and the records that cannot be read."""
@@ -189,6 +194,12 @@ class MethodRunner:
     def withheld(self) -> int:
         """How many records were withheld so far."""
         return int(self._runner.method.counters["withheld"])
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """See :class:`Stateful`."""
+        counted = self._runner.method.counters
+        return {name: int(counted[name]) for name in REASONS if name in counted}
 
     @property
     def clock(self) -> int | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -22,6 +23,7 @@ class WindowRunner:
         self._number = 0
         self._held: dict[int, Record] = {}
         self._withheld = 0
+        self._reasons: Counter[str] = Counter()  # since this runner began
         if snapshot is not None:
             self._number, held, self._withheld, state = msgspec.msgpack.decode(
                 snapshot, type=tuple[int, dict[int, Record], int, bytes]
@@ -57,6 +59,11 @@ class WindowRunner:
         return self._withheld
 
     @property
+    def reasons(self) -> Mapping[str, int]:
+        """See :class:`~.stateful.Stateful`."""
+        return self._reasons
+
+    @property
     def clock(self) -> int | None:
         """See :class:`~.stateful.Stateful`; windows of so many events wait for events, whatever the clock says."""
         return self._windows.now if self.held and self._by_time else None
@@ -73,10 +80,11 @@ class WindowRunner:
 
     def _settled(self, outcomes: Sequence[Outcome]) -> list[Outgoing]:
         origins, values = [], []
-        for number, value, _ in outcomes:
+        for number, value, reason in outcomes:
             origin = self._held.pop(number)
             if value is None or len(value) > ROOM:
                 self._withheld += 1
+                self._reasons[(reason or "too large").replace(" ", "_")] += 1
             else:
                 origins.append(Record(origin.partition, origin.offset, origin.key, None, UNTIMED))
                 values.append(value)
