@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoal.connect.kafka import ends_of
 from shoal.core.errors import UsageError
 from shoal.core.keys import KeyRing
 from shoal.policy.load import parse
@@ -144,3 +146,21 @@ def test_a_changed_source_or_a_lost_topic_begins_anew_and_no_version_carries_two
     begun = {"ward": {"topic": "patients.ward.v2", "name": "half", "definition": "another", "version": 2}}
     tried = served_next(POLICY, entry, Applying("a", served=begun), {"patients.ward"}, anew=True)["ward"]
     assert tried.topic == "patients.ward.v3"  # what v2 began to show was something else
+
+
+def test_a_partition_without_a_leader_is_asked_again():
+    """A topic that was just made answers so for a moment."""
+    errors = [KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION), None]
+
+    class Consumer:
+        def offsets_for_times(self, places, timeout):
+            error = errors.pop(0) if errors else None
+            if error is not None:
+                raise KafkaException(error)
+            return [TopicPartition(p.topic, p.partition, 7 if p.offset == OFFSET_END else 2) for p in places]
+
+        def list_topics(self, topic, timeout):
+            return None
+
+    assert ends_of(Consumer(), "visits", [0, 3]) == {0: (2, 7), 3: (2, 7)}
+    assert not errors

@@ -19,6 +19,7 @@ UNSTABLE = 2.0  # seconds another's commit may stay open before we look whose it
 # for readers who want what is there: a broker that waits for more makes them wait, and every other question on the
 # same connection with them
 READ_NOW = {"fetch.wait.max.ms": 20, "fetch.error.backoff.ms": 50}
+LEADERLESS = ("NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "UNKNOWN_LEADER_EPOCH", "FENCED_LEADER_EPOCH")
 PASSING = (
     "UNSTABLE_OFFSET_COMMIT",
     "REQUEST_TIMED_OUT",
@@ -184,15 +185,21 @@ def ends_of(consumer: Any, topic: str, partitions: Collection[int]) -> dict[int,
     kafka = library()
 
     def asked(which: int) -> dict[int, int]:
-        places = [kafka.TopicPartition(topic, p, which) for p in partitions]
-        try:
-            found = consumer.offsets_for_times(places, timeout=TIMEOUT) if places else []
-        except kafka.KafkaException as error:
-            raise told(error.args[0], f"reading {topic}") from None
-        wrong = next((place.error for place in found if place.error is not None), None)
-        if wrong is not None:
-            raise told(wrong, f"reading {topic}")
-        return {place.partition: int(place.offset) for place in found}
+        end = time.monotonic() + TIMEOUT
+        while True:
+            places = [kafka.TopicPartition(topic, p, which) for p in partitions]
+            try:
+                found = consumer.offsets_for_times(places, timeout=TIMEOUT) if places else []
+                wrong = next((place.error for place in found if place.error is not None), None)
+            except kafka.KafkaException as error:
+                wrong = error.args[0]
+            if wrong is None:
+                return {place.partition: int(place.offset) for place in found}
+            # a partition that is new, or has just moved, has no leader for a moment
+            if time.monotonic() > end or not (wrong.retriable() or wrong.name() in LEADERLESS):
+                raise told(wrong, f"reading {topic}")
+            consumer.list_topics(topic, timeout=TIMEOUT)
+            time.sleep(0.1)
 
     low, high = asked(kafka.OFFSET_BEGINNING), asked(kafka.OFFSET_END)
     return {p: (low[p], high[p]) for p in partitions}
