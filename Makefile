@@ -12,7 +12,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 # two workers for what computes and two for what waits for a broker; one room alone starts faster without any
 JOBS ?= $(if $(TESTS),0,4)
-PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations=10
+PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadscope --no-loadscope-reorder --durations=10
 # where this is set, each start would compile all sources and each test file anew
 unexport PYTHONDONTWRITEBYTECODE
 
