@@ -20,7 +20,7 @@ from shoal.policy.paths import Node
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 TYPES: dict[Type | None, Any] = {
     "int": Whole | None,
-    "float": float | None,
+    "float": float | None,  # a double: whole numbers beyond 2**53 are rounded, so identifiers are declared int or str
     "str": str | None,
     "bool": bool | None,
     "date": datetime.date | None,
