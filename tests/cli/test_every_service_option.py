@@ -14,6 +14,7 @@ import pytest
 
 from shoal.cli import build
 from shoal.runtime.kafka.provision.status import Status
+from shoal.runtime.kafka.serve.membership import Membership
 from shoal.runtime.kafka.tools.replay import Replayed
 from shoal.runtime.kafka.tools.watch import Watched
 from tests.cli.in_process import call
@@ -49,6 +50,7 @@ BASES = {
     "reveal": ["p.yaml", "--role", "ward", "--column", "name"],
 }
 SAMPLES = {
+    "--name": ["shoal-0"], "--session": ["9"],
     "--only": ["topics"], "--commands": [], "--json": [], "--allow-wider": [], "--yes": [], "--commit-every": ["9"],
     "--protocol": ["consumer"], "--metrics": [":0"], "--log": ["json"], "--topic": ["other"], "--brokers": ["b:1"],
     "--properties": ["client.properties"], "--policy": ["p.yaml"], "--group": ["g"], "--rows": ["7"], "--every": ["2"],
@@ -79,7 +81,7 @@ def log(monkeypatch) -> list[str]:
     monkeypatch.setenv("SHOAL_KEY", "ab" * 32)
 
     def show(value: Any) -> str:
-        plain = isinstance(value, str | int | float | bool | dict | Path | None)
+        plain = isinstance(value, str | int | float | bool | dict | Path | Membership | None)
         return repr(value) if plain else type(value).__name__
 
     def stand_in(where: str, **answers: Any) -> None:

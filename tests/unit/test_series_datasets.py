@@ -34,7 +34,7 @@ def test_the_experiment_writes_tables_and_pictures(tmp_path, monkeypatch):
     monkeypatch.setattr(kp, "news_feedback", lambda rows=300, seed=0: news_feedback(min(rows, 300), 30, seed=seed))
     table = kp.run(tmp_path)
     assert set(table["source"]) == {"generated"}
-    assert set(table["method"]) == {"naive", "kapra", "banded"}
+    assert set(table["method"]) == {"naive", "kapra", "kapra as published", "banded"}
     assert pl.read_csv(tmp_path / "kp_diversity.csv")["l"].to_list() == [2, 3, 4]
     names = {path.stem for path in tmp_path.glob("*.svg")}
     assert {"value-p", "pattern-k", "shape-p", "seconds-k", "envelope", "shape"} <= names

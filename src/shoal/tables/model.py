@@ -15,7 +15,7 @@ from shoal.core.frames import require
 from shoal.core.groups import Groups
 from shoal.core.release import Boxes, taken
 from shoal.core.schema import Schema
-from shoal.core.table import Table, factorize, hierarchy_for
+from shoal.core.table import Table, by_value, factorize, hierarchy_for
 from shoal.measures.loss import node_range, published_level
 from shoal.promises.base import Promise
 
@@ -179,5 +179,9 @@ class Model:
             assert self.subjects is not None
             people = factorize(extended(self.subjects.gather(self.table.rows[old]), self.schema.subject))[0]
         labels = np.concatenate([self.labels[old], *(groups for _, groups in self.arrived), joined]).astype(np.int32)
-        levels = {name: s.levels for name, s in self.table.sensitive.items() if s.levels is not None}
+        levels = {
+            name: by_value(hierarchy, factorize(values)[1], f"column {name!r} of the new rows")  # may be new to us
+            for name, values in sensitive.items()
+            if (hierarchy := self.schema[name].hierarchy) is not None
+        }
         return Groups(labels, sensitive, people, levels)

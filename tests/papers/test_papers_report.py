@@ -3,6 +3,7 @@ deviations; small parts are computed anew; all of it only with the mark `slow`."
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -92,6 +93,7 @@ def test_the_page_shows_every_line(report):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("SHOAL_LONG") != "1", reason="some minutes; SHOAL_LONG=1 runs it")
 def test_the_whole_report_comes_out_again(report, tmp_path):
     """Everything that needs no data of others; verdicts only, because generated curves stand for the real ones."""
     made = {c.key: c for c in claims(run(tmp_path))}
