@@ -29,6 +29,7 @@ NODES = {"r": {"x": ["a", "b"], "y": ["c"]}, "s": {"z": ["d", "e"]}}
 PATH = {leaf: (leaf, inner, top) for top, below in NODES.items() for inner, leaves in below.items() for leaf in leaves}
 PATH[None] = (None, None, None)  # a missing value stays apart until the root
 HEIGHT = 3
+OUTSIDE = "outside"
 
 PROMISE = st.one_of(
     st.builds(KAnonymity, st.integers(1, 5)),
@@ -89,22 +90,25 @@ def _slow_one(promise: Promise, members: list[tuple], everyone: list[tuple], peo
         ordered = sorted(count.values(), reverse=True)
         return most < Fraction(promise.c) * sum(ordered[int(promise.l) - 1 :])
     assert isinstance(promise, TCloseness)
-    whole, total = _values(everyone, people), sum(count.values())
-    gap = {v: Fraction(count[v], total) - Fraction(n, sum(whole.values())) for v, n in whole.items()}
+    whole, all_of_them = _values(everyone, people), len({p for *_, p in everyone}) if people else len(everyone)
+    gap = {v: Fraction(count[v], size) - Fraction(n, all_of_them) for v, n in whole.items()}
     return _slow_distance(promise.distance, gap) <= Fraction(promise.t) + Fraction(1, 10**9)
 
 
 def _slow_distance(kind: str, gap: dict) -> Fraction:
-    if kind == "equal":
-        return sum(map(abs, gap.values()), Fraction(0)) / 2
     if kind == "ordered":
         order = sorted(gap, key=lambda v: (v is None, v or ""))
-        moved = sum((abs(sum(gap[v] for v in order[: i + 1])) for i in range(len(order) - 1)), Fraction(0))
-        return moved / max(1, len(order) - 1)
-    return _least_work(gap, lambda a, b: Fraction(_climb(a, b), HEIGHT))
+        cuts = [(sum(gap[v] for v in order[:i]), sum(gap[v] for v in order[i:])) for i in range(1, len(order))]
+        return min(Fraction(1), Fraction(sum(max(map(abs, cut)) for cut in cuts), max(1, len(order) - 1)))
+    balanced = {**gap, OUTSIDE: -sum(gap.values())}  # people of several values: the rest comes from outside
+    if kind == "equal":
+        return min(Fraction(1), sum(map(abs, balanced.values()), Fraction(0)) / 2)
+    return min(Fraction(1), _least_work(balanced, lambda a, b: Fraction(_climb(a, b), HEIGHT)))
 
 
 def _climb(a: str | None, b: str | None) -> int:
+    if OUTSIDE in (a, b):
+        return HEIGHT
     return next((at for at in range(HEIGHT) if PATH[a][at] == PATH[b][at]), HEIGHT)
 
 
@@ -241,6 +245,36 @@ def test_a_value_that_everyone_holds_is_not_hidden_by_what_else_some_hold(promis
     nothing = Groups(np.zeros(2, np.int32), {"s": pl.Series([None, None])}, np.array([0, 1], np.int32))
     assert not promise.judge(nothing).kept
     assert promise.judge(_held([{"HIV"}, {"cold"}, {"flu"}, {"HIV", "gout"}])).kept
+
+
+def _crowds(crowds: list[list[set[str]]]) -> Groups:
+    """One group after the other, of people with the values they hold."""
+    people = [(group, values) for group, crowd in enumerate(crowds) for values in crowd]
+    rows = [(group, who, value) for who, (group, values) in enumerate(people) for value in sorted(values)]
+    return Groups(
+        np.array([g for g, *_ in rows], np.int32),
+        {"s": pl.Series([v for *_, v in rows])},
+        np.array([p for _, p, _ in rows], np.int32),
+    )
+
+
+@settings(max_examples=100)
+@given(st.lists(HELD, min_size=1, max_size=3), st.sampled_from([0.1, 0.3, 0.5, 0.8]))
+def test_t_bounds_the_share_of_people_who_hold_a_value(crowds, t):
+    everyone = [values for crowd in crowds for values in crowd]
+    reached, kept = TCloseness(t, "s").measure(_crowds(crowds))
+    for crowd, fine in zip(crowds, kept, strict=True):
+        for value in "abcd":
+            apart = sum(value in v for v in crowd) / len(crowd) - sum(value in v for v in everyone) / len(everyone)
+            assert not fine or abs(apart) <= t + 1e-9
+    assert (reached <= 1).all()
+
+
+def test_closeness_is_not_diluted_by_what_else_people_hold():
+    """Everyone in the first group has HIV, and enough besides that the values they show are spread as elsewhere."""
+    all_ill = [{"HIV", "cold"}, {"HIV", "flu"}, {"HIV", "gout"}, {"HIV", "rash"}]
+    rest = [{"HIV", "cold"}, {"flu"}, {"gout"}, {"rash"}] * 5
+    assert not TCloseness(0.5, "s").judge(_crowds([all_ill, rest])).kept
 
 
 @pytest.mark.parametrize("name", ["k-anonymity", "l-diversity", "t-closeness"])

@@ -151,6 +151,18 @@ def test_a_box_is_not_used_again_where_everyone_would_then_hold_one_value(name: 
     assert verify(told.data, QUASI, promises, people=frame["who"].gather(told.events)).kept
 
 
+@pytest.mark.parametrize("name", DELAYED)
+def test_under_closeness_nobody_shows_two_values_with_one_box(name: str) -> None:
+    rows = [("p1", "a"), ("p2", "b"), ("p1", "b")]
+    frame = pl.DataFrame(rows, schema=["who", "diag"], orient="row").with_columns(
+        age=pl.lit(3), zip=pl.lit("10"), kind=pl.lit("covid"), same=pl.lit("x"), care=pl.lit("x")
+    )
+    method: Any = STREAM_METHODS.decode({"use": name, "delay": 1, "reuse": "forever"})
+    running = method.start(SCHEMA, [KAnonymity(2), TCloseness(0.5, "diag")], key=KEY)
+    told = finish(running, play(running, frame), frame)
+    assert sorted(told.events) == [0, 1]
+
+
 def test_inside_an_emission_the_order_is_not_that_of_arrival() -> None:
     frame = pl.DataFrame({"who": [f"p{i}" for i in range(200)], "age": [i % 20 for i in range(200)]}).with_columns(
         zip=pl.lit("10"), kind=pl.lit("covid"), diag=pl.lit("a"), same=pl.lit("x")

@@ -47,6 +47,10 @@ class Groups:
         pairs = np.unique(self.labels.astype(np.int64) << 32 | self.people)
         return np.bincount(pairs >> 32, minlength=self.count)
 
+    def everyone(self) -> int:
+        """How many people (or rows) there are in all: who is in two groups counts once."""
+        return len(self.labels) if self.people is None else len(np.unique(self.people))
+
     def counts(self, column: str) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], pl.Series]:
         """How many people (or rows) of each group have each value: group, value code and count, and the values."""
         frame, values = self._coded(column)

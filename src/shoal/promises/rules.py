@@ -65,7 +65,7 @@ def compile_rules(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
             unique, first, pair[s] = _unique(both)
             pairs[s] = len(unique)
         counted = np.bincount(column.codes[first], minlength=len(column.values))
-        overall[s, : len(column.values)] = counted / max(1, counted.sum())
+        overall[s, : len(column.values)] = counted / max(1, table.size if people is None else table.crowd)
         if column.levels is not None:
             node[s, : column.levels.size, : column.levels.depth] = column.levels.codes
     return compiled.Rules(

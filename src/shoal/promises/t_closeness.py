@@ -23,8 +23,11 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
     are near), ``hierarchical`` (values under one node are near; the sensitive column's hierarchy). Protects against
     learning much more from a group than from the whole table. Does not protect what the whole table tells. It is
     judged against the released rows: withheld rows count on neither side.
-    Of people who hold several values the pairs of person and value are compared, which does not bound the share of
-    people who hold one: promise frequency l-diversity beside it.
+
+    People who hold several values are counted for each of them: what is compared is, per value, the share of the people
+    who hold it. So ``equal`` bounds by t how far the share of a group's people who hold a value is from the share of
+    all people who do. Where a group's people hold more values (or fewer) in all than everybody, the rest comes from
+    outside, at the greatest distance there is.
 
     >>> import numpy as np, polars as pl
     >>> groups = Groups(np.array([0, 0, 1, 1], np.int32), {"diag": pl.Series(["a", "a", "b", "b"])})
@@ -79,7 +82,8 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
         size = len(values) if tree is None else tree.size
         total = groups.totals(self.column)
         overall = np.zeros(size)
-        overall[np.arange(len(values)) if place is None else place] = total / max(1, total.sum())
+        overall[np.arange(len(values)) if place is None else place] = total / max(1, groups.everyone())
+        people = groups.sizes()
         far = np.zeros(groups.count)
         block = max(1, CELLS // max(1, size))
         for start in range(0, groups.count, block):
@@ -87,7 +91,7 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
             a, b = np.searchsorted(group, [start, stop])
             share = np.zeros((stop - start, size))
             share[group[a:b] - start, value[a:b]] = count[a:b]
-            share /= share.sum(1, keepdims=True)
+            share /= people[start:stop, None]
             far[start:stop] = self._distance(share - overall, tree)
         return far, far <= self.t + SLACK
 
@@ -105,22 +109,30 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
 
     def _distance(self, gap: NDArray[np.float64], tree: Levels | None) -> NDArray[np.float64]:
         if tree is not None:
-            return _hierarchical(gap, tree)
+            return np.minimum(1.0, _hierarchical(gap, tree))
         if self.distance == "equal":
-            return np.asarray(np.abs(gap).sum(1) / 2)
-        out: NDArray[np.float64] = np.abs(np.cumsum(gap, axis=1)[:, :-1]).sum(1) / max(1, gap.shape[1] - 1)
-        return out
+            return np.minimum(1.0, _moved(gap))
+        below = np.cumsum(gap, axis=1)
+        above = below[:, -1:] - below
+        far: NDArray[np.float64] = np.maximum(np.abs(below), np.abs(above))[:, :-1].sum(1) / max(1, gap.shape[1] - 1)
+        return np.minimum(1.0, far)
+
+
+def _moved(gap: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What must be moved if all values are equally far apart: what is too much, or what is too little, if that is more.
+
+    Of people with one value each both are the same.
+    """
+    out: NDArray[np.float64] = np.maximum(np.maximum(gap, 0).sum(1), np.maximum(-gap, 0).sum(1))
+    return out
 
 
 def _hierarchical(gap: NDArray[np.float64], tree: Levels) -> NDArray[np.float64]:
-    """Mass that cannot be settled inside a node moves up; at each height it costs height / height of the root."""
+    """What must be moved between the nodes of each level, a step of the tree's height each time."""
+    steps = max(1, tree.depth - 1)
     moved = np.zeros(len(gap))
-    for level in range(1, tree.depth):
-        children = np.unique(tree.codes[:, [level - 1, level]], axis=0)
-        below = _sum_by(gap, tree.codes[:, level - 1], len(children))
-        plus = _sum_by(np.maximum(below, 0), children[:, 1], int(children[:, 1].max()) + 1)
-        minus = _sum_by(np.maximum(-below, 0), children[:, 1], int(children[:, 1].max()) + 1)
-        moved += np.minimum(plus, minus).sum(1) * level / (tree.depth - 1)
+    for level in range(tree.depth - 1):
+        moved += _moved(_sum_by(gap, tree.codes[:, level], int(tree.codes[:, level].max()) + 1)) / steps
     return moved
 
 

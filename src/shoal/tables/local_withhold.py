@@ -53,11 +53,12 @@ def released(rules: Rules, labels: Labels) -> Rules:
     overall = np.zeros_like(rules.overall)
     kept = np.flatnonzero(labels >= 0)
     for s in range(len(rules.kind)):
-        rows = kept
+        rows, crowd = kept, len(kept)
         if rules.people:  # a person who has a value twice has it once
             rows = kept[np.unique(rules.pair[s, kept], return_index=True)[1]]
+            crowd = len(np.unique(rules.person[kept]))
         counted = np.bincount(rules.value[s, rows], minlength=overall.shape[1])
-        overall[s] = counted / max(1, counted.sum())
+        overall[s] = counted / max(1, crowd)
     return rules._replace(overall=overall)
 
 

@@ -305,7 +305,7 @@ def broken(rules, picked, count, work):
             continue
         for v in range(rules.size[s]):
             if rules.kind[s] >= T_EQUAL:
-                rare = counts[v] / total < rules.overall[s, v]
+                rare = counts[v] / holders < rules.overall[s, v]
             else:
                 rare = counts[v] == 0 or ((rules.kind[s] != DISTINCT or rules.people) and counts[v] < most)
                 rare = rare and v != rules.missing[s]

@@ -153,11 +153,10 @@ def _diverse(rules, work, published, since, slot, row, who):
         size = rules.size[s]
         value = rules.value[s, row]
         total = 0.0
-        if rules.kind[s] < T_EQUAL:
-            if not _people_diverse(rules, s, work, published, since, slot, value, who):
-                return False
-            if rules.kind[s] == DISTINCT:
-                continue
+        if not _people_diverse(rules, s, work, published, since, slot, value, who):
+            return False
+        if rules.kind[s] == DISTINCT:
+            continue
         if published.tally.shape[0] == 1 or published.tally.shape[2] < size:
             return False  # too many values to count for every box: fail closed
         for v in range(size):
@@ -177,8 +176,9 @@ def _diverse(rules, work, published, since, slot, row, who):
 def _people_diverse(rules, s, work, published, since, slot, value, who):
     """Whether the people remembered with a box, and ``who`` with ``value``, are diverse.
 
-    Which values someone with several holds is forgotten, so they are counted as holders of every value. Where nobody
-    holds several, kinds other than distinct are judged by all the box was given, not by whom it remembers.
+    Which values someone with several holds is forgotten, so they are counted as holders of every value; for closeness,
+    where that could also help, nobody may hold several. Where nobody does, kinds other than distinct are judged by all
+    the box was given, not by whom it remembers.
     """
     several, single = 0.0, 0.0
     known = False
@@ -205,7 +205,7 @@ def _people_diverse(rules, s, work, published, since, slot, value, who):
         for v in range(rules.size[s]):
             work.count[v] += several
         total = single + several * rules.size[s]
-        fine = judge_counts(rules, s, work.count, total, single + several)
+        fine = rules.kind[s] < T_EQUAL and judge_counts(rules, s, work.count, total, single + several)
     for v in range(rules.size[s]):
         work.count[v] = 0.0
     return fine

@@ -1,8 +1,9 @@
 """Promises as compiled checks: may these rows be one group? Used inside methods, never by the verifier.
 
 A :class:`Rules` holds k and one entry per promise about a sensitive column. Where rows of one person repeat, ``person``
-and ``pair`` (person and value together) say so, and people are counted instead of rows. Diversity of people who hold
-several values is defined in ``shoal.promises.l_diversity``; :func:`packed` is its twin.
+and ``pair`` (person and value together) say so, and people are counted instead of rows. What diversity and closeness of
+people who hold several values mean is defined in ``shoal.promises.l_diversity`` and ``t_closeness``; :func:`packed` and
+:func:`distance` are their twins.
 """
 
 from typing import NamedTuple
@@ -28,7 +29,7 @@ class Rules(NamedTuple):
     bound: np.ndarray  # float64[s]: l or t
     c: np.ndarray  # float64[s]: the c of recursive (c, l)
     size: np.ndarray  # int64[s]: number of distinct values
-    overall: np.ndarray  # float64[s, most values]: distribution in the whole table
+    overall: np.ndarray  # float64[s, most values]: share of all people (or rows) that hold a value
     node: np.ndarray  # int32[s, most values, most levels]: the hierarchy of the sensitive column
     depth: np.ndarray  # int64[s]
     missing: np.ndarray  # int64[s]: the code that is no value where people are counted, else -1
@@ -173,59 +174,60 @@ def judge_counts(rules, s, counts, total, holders):
         if first >= size:
             return False
         return ordered[0] < rules.c[s] * np.sum(ordered[first:]) - SLACK
-    return distance(rules, s, counts, total) <= bound + SLACK
+    return distance(rules, s, counts, holders) <= bound + SLACK
 
 
 @kernel
-def distance(rules, s, count, total):
-    """Earth mover's distance between a group's distribution and the whole table's."""
+def distance(rules, s, count, holders):
+    """Earth mover's distance between the shares of a group's ``holders`` who have each value, and the whole table's.
+
+    Of people with several values the shares need not add up to the same: the rest comes from outside, from farthest.
+    """
     size = rules.size[s]
     kind = rules.kind[s]
+    gap = np.empty(size)
+    for v in range(size):
+        gap[v] = count[v] / holders - rules.overall[s, v]
     if kind == T_EQUAL:
+        moved = _moved(gap)
+    elif kind == T_ORDERED:
+        moved = _ordered(rules, s, gap)
+    else:
         moved = 0.0
-        for v in range(size):
-            moved += abs(count[v] / total - rules.overall[s, v])
-        return moved / 2.0
-    if kind == T_ORDERED:
-        moved = 0.0
-        carried = 0.0
-        present = 0
-        for v in range(size):
-            if rules.overall[s, v] == 0.0:
-                continue  # nobody who is released has it: it is no step of the order
-            present += 1
-            carried += count[v] / total - rules.overall[s, v]
-            moved += abs(carried)
-        return moved / max(1, present - 1)
-    return _hierarchical(rules, s, count, total)
+        for level in range(rules.depth[s] - 1):
+            below = np.zeros(size)
+            for v in range(size):
+                below[rules.node[s, v, level]] += gap[v]
+            moved += _moved(below) / (rules.depth[s] - 1)
+    return min(1.0, moved)
 
 
 @kernel
-def _hierarchical(rules, s, count, total):
-    # mass that cannot be settled inside a node moves up: at each level it costs height / height of the root
-    size = rules.size[s]
-    depth = rules.depth[s]
-    extra = np.zeros(size)
-    for v in range(size):
-        extra[v] = count[v] / total - rules.overall[s, v]
+def _moved(gap):
+    plus = 0.0
+    minus = 0.0
+    for v in range(gap.shape[0]):
+        if gap[v] > 0:
+            plus += gap[v]
+        else:
+            minus -= gap[v]
+    return max(plus, minus)
+
+
+@kernel
+def _ordered(rules, s, gap):
+    whole = 0.0
+    for v in range(gap.shape[0]):
+        if rules.overall[s, v] > 0.0:
+            whole += gap[v]
     moved = 0.0
-    for level in range(1, depth):
-        plus = np.zeros(size)
-        minus = np.zeros(size)
-        below = np.zeros(size)
-        for v in range(size):
-            below[rules.node[s, v, level - 1]] += extra[v]
-        seen = np.full(size, -1, np.int64)
-        for v in range(size):
-            child = rules.node[s, v, level - 1]
-            parent = rules.node[s, v, level]
-            if seen[child] == parent:
-                continue
-            seen[child] = parent
-            if below[child] > 0:
-                plus[parent] += below[child]
-            else:
-                minus[parent] -= below[child]
-        for node in range(size):
-            moved += min(plus[node], minus[node]) * level / (depth - 1)
-    return moved
+    carried = 0.0
+    present = 0
+    for v in range(gap.shape[0]):
+        if rules.overall[s, v] == 0.0:
+            continue  # nobody who is released has it: it is no step of the order
+        if present:
+            moved += max(abs(carried), abs(whole - carried))
+        present += 1
+        carried += gap[v]
+    return moved / max(1, present - 1)

@@ -258,7 +258,7 @@ def _released_distribution(rules, room, groups, work):
                 released[count] = room.rows[at]
                 count += 1
     for s in range(rules.kind.shape[0]):
-        total, _ = count_values(rules, s, released, 0, count, work, work.count)
+        _, holders = count_values(rules, s, released, 0, count, work, work.count)
         for v in range(rules.size[s]):
-            rules.overall[s, v] = work.count[v] / max(1.0, total)
+            rules.overall[s, v] = work.count[v] / max(1.0, holders)
         work.count[:] = 0.0
