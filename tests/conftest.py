@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,15 @@ settings.register_profile(
 )
 settings.register_profile("fuzz", settings.get_profile("house"), derandomize=False, max_examples=100, print_blob=True)
 settings.load_profile("fuzz" if os.environ.get("SHOAL_FUZZ") else "house")
+
+UNTIL = float(os.environ.get("SHOAL_FUZZ_UNTIL", "inf"))  # seconds since 1970, as scripts/fuzz.py says
+
+
+def pytest_runtest_setup() -> None:
+    """A fuzz run ends between two laws when its time is up."""
+    if time.time() > UNTIL:
+        pytest.skip("time is up")
+
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -47,5 +58,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with a broker come first, because they take longest."""
+    """Tests with a broker come first, because they take longest. A fuzz run begins with other laws every time."""
+    if os.environ.get("SHOAL_FUZZ_SEED"):
+        random.Random(int(os.environ["SHOAL_FUZZ_SEED"])).shuffle(items)
     items.sort(key=lambda item: item.path.parent.name != "kafka")  # stable: the order of collection otherwise

@@ -65,6 +65,7 @@ class Asked(TypedDict, total=False):
     title: str
     keep_order: bool
     waive: str | Sequence[str]
+    previous: Any
     keys: KeyRing | None
     progress: Progress
 
@@ -80,8 +81,9 @@ def anonymize(data: Any, **asked: Unpack[Asked]) -> Release:
     ``method``, ``effort``: how groups are found. ``weights``: what a column's detail is worth. ``policy`` and
     ``view`` instead of columns: a policy file says it all, and ``k``, ``l``, ``t`` may only make it stronger.
     ``seed``: without one it is drawn in secret; with one the same call gives the same release. ``keep_order`` leaves
-    rows as they came, and ``waive`` accepts a risk by name: the report says so. ``positions`` of the release tells,
-    in memory only, which input row each released row is.
+    rows as they came, and ``waive`` accepts a risk by name: the report says so. ``previous``: earlier releases of the
+    same people (frames or files); the promises must also hold for who has them. ``positions`` of the release tells, in
+    memory only, which input row each released row is.
 
     Raises :class:`PromiseError` if a promise cannot be kept; nothing unverified is ever returned.
 

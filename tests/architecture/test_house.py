@@ -70,6 +70,16 @@ def test_files_stay_small():
     assert not long
 
 
+@pytest.mark.parametrize("page", ["SECURITY.md", "docs/concepts/threat-model.md"])
+def test_claims_about_security_name_tests_that_exist(page):
+    text = (ROOT / page).read_text()
+    tests = "\n".join(p.read_text() for p in (ROOT / "tests").rglob("test_*.py"))
+    named = set(re.findall(r"`(test_[a-z0-9_]+)`", text))
+    assert page != "SECURITY.md" or len(named) >= 15
+    assert not [name for name in named if f"def {name}(" not in tests]
+    assert not [path for path in re.findall(r"`(tests/[\w/]+\.py)`", text) if not (ROOT / path).is_file()]
+
+
 def test_every_name_of_shoal_is_there():
     for name in shoal.__all__:
         assert getattr(shoal, name) is not None

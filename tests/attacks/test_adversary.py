@@ -110,6 +110,25 @@ def test_with_a_seed_the_order_of_the_input_changes_no_byte(order, seed):
     assert one.data.equals(other.data)
 
 
+def test_who_undoes_the_order_by_the_seed_gets_one_they_could_have_made_themselves():
+    """Not the order of the exact ages behind the cells, which would tell them almost exactly."""
+    frame = visits(300, 1).sort("age")
+    made = shoal.anonymize(frame, quasi=["age"], sensitive=["diag"], k=50, seed=7, method="mondrian")
+    rng = np.random.default_rng([7, 0, 0x0DE4, 0])
+    undone = made.data[np.argsort(rng.permutation(300))]
+    assert undone.equals(made.data.sort("age", "diag"))
+
+
+def test_two_role_files_made_with_one_seed_do_not_join_line_by_line():
+    policy = parse(
+        "columns: {pid: subject, age: plain, zip: plain, diag: plain}\n"
+        "views: {one: {show: [age, zip]}, two: {show: [age, diag]}}"
+    )
+    frame = visits(300, 1)
+    one, two = (shoal.view(frame, policy, role, keys=KEYS, seed=7) for role in ("one", "two"))
+    assert (one.positions == two.positions).mean() < 0.1
+
+
 def test_two_role_files_do_not_join_line_by_line():
     policy = parse(
         "columns: {pid: subject, age: plain, zip: plain, diag: plain}\nviews: {one: {show: [age]}, two: {show: [diag]}}"

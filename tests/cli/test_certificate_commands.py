@@ -36,6 +36,11 @@ def test_a_release_is_certified_and_checked_by_us_and_by_the_checker(shoal, tabl
     assert found.returncode == 0, found.stderr
     assert "files unchanged: 1" in found.stdout
     assert "the key at hand" in found.stdout
+    told = shoal("verify", "r.csv", *ASKED, "--certificate", "c.json", "--public-key", inside["public_key"].upper())
+    assert "the publisher's key" in told.stdout
+    other = shoal("verify", "r.csv", *ASKED, "--certificate", "c.json", "--public-key", "ab" * 32)
+    assert other.returncode > 1
+    assert "another key than the publisher's" in other.stderr
     stranger = shoal("verify", "r.csv", *ASKED, "--certificate", "c.json", "--json")
     assert inside["public_key"] in json.loads(stranger.stdout)["certificate"]["signed_by"]
 

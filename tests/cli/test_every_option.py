@@ -120,6 +120,7 @@ SAMPLES: dict[str, list[str]] = {
     "--tuner": ["incremental"], "--z0": ["9"], "--exact": [], "--noise": ["0.5"], "--trust-times": [], "--ask": [],
     "--attacks": [], "--no-attacks": [], "--certificate": ["certificate.json"],
     "--representatives": ["means.csv"], "--compact": [],
+    "--public-key": ["ab" * 32], "--verify": ["0.5"],
 }  # fmt: skip
 # these change nothing on the data here, and have tests of their own
 SILENT = {

@@ -118,6 +118,20 @@ def test_two_releases_of_the_same_people_are_intersected(shoal, tmp_path):
     assert "4 are alone" in done.stdout
 
 
+def test_a_release_that_an_earlier_one_undoes_is_refused(shoal, tmp_path):
+    people = pl.DataFrame({"age": [20, 21, 22, 23], "diag": ["flu", "cold", "flu", "asthma"]})
+    people.write_csv(tmp_path / "t.csv")
+    pl.DataFrame({"age": ["20", "20", "[21, 23]"], "diag": ["flu", "gout", "cold"]}).write_csv(tmp_path / "one.csv")
+    asked = ("anonymize", "t.csv", "--quasi", "age", "--sensitive", "diag", "--k", "4", "--previous", "one.csv")
+    done = shoal(*asked, "-o", "out.csv")
+    assert done.returncode == 1
+    assert "beside one.csv, by diag reaches" in done.stderr
+    assert not (tmp_path / "out.csv").exists()
+    waived = shoal(*asked, "-o", "out.csv", "--waive", "earlier-release")
+    assert waived.returncode == 0, waived.stderr
+    assert "waived" in waived.stderr
+
+
 def test_demo_shows_the_main_job_and_says_where_the_report_is(shoal, tmp_path):
     done = shoal("demo", "--rows", "500")
     assert done.returncode == 0, done.stderr

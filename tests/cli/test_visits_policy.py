@@ -96,6 +96,17 @@ GOOD = [json.dumps({"time": i, "client": f"c{i}", "domain": "a"}) for i in range
 COMMON = ("--z", "1", "--window", "1h", "--subject", "client", "--value", "domain")
 
 
+def test_a_stream_is_verified_while_it_runs(shoal, tmp_path):
+    lines = "".join(f'{{"t": {i}, "c": "u{i % 5}", "d": "x.com"}}\n' for i in range(40))
+    (tmp_path / "in.ndjson").write_text(lines)
+    asked = ("stream", "in.ndjson", "--z", "3", "--window", "1h", "--time", "t", "--subject", "c", "--value", "d")
+    done = shoal(*asked, "-o", "out.ndjson", "--verify", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "verified beside the run: 38 checks of a share of 100%, none broken" in done.stderr
+    assert '"verify_checked": 38' in done.stderr
+    assert shoal(*asked, "-o", "out.ndjson", "--verify", "2").returncode == 2
+
+
 def test_bad_events_are_withheld_and_counted_and_the_stream_goes_on(shoal, tmp_path):
     lines = [*GOOD[:3], *BAD.values(), *GOOD[3:]]
     (tmp_path / "e.ndjson.gz").write_bytes(gzip.compress("\n".join(lines).encode()))

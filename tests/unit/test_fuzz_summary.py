@@ -12,8 +12,8 @@ from scripts import fuzz
 
 
 def test_a_run_whose_time_was_up_claims_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
-    monkeypatch.setattr(sys, "argv", ["fuzz.py", "--seconds", "0.1", "--seed", "1", "--family", "files"])
-    assert fuzz.main() == 0
+    monkeypatch.setattr(sys, "argv", ["fuzz.py", "--seconds", "0", "--seed", "1", "--family", "files"])
+    assert fuzz.main() == 2
     said = capsys.readouterr().out
     assert "nothing found" not in said
     assert "0 of 1 families ended, 0 examples, no whole round; not tried to the end: files" in said
@@ -21,12 +21,33 @@ def test_a_run_whose_time_was_up_claims_nothing(monkeypatch: pytest.MonkeyPatch,
 
 def test_families_examples_and_whole_rounds_are_counted() -> None:
     names = ["z", "files"]
-    assert fuzz.summary(names, [("z", 200)]) == (
+    assert fuzz.summary(names, [fuzz.Ended("z", 200)]) == (
         "1 of 2 families ended (z), 200 examples, no whole round; not tried to the end: files; nothing found"
     )
-    assert fuzz.summary(names, [("z", 1000), ("files", 500), ("z", 1)]) == (
+    assert fuzz.summary(names, [fuzz.Ended("z", 1000), fuzz.Ended("files", 500), fuzz.Ended("z", 1, False)]) == (
         "2 of 2 families ended (z, files), 1,501 examples, whole rounds: 1; nothing found"
     )
+
+
+def test_every_family_has_its_laws() -> None:
+    assert set(fuzz.FAMILIES) >= {
+        *("tables", "curves", "z", "groups", "windows", "views", "policies", "files", "state"),
+    }
+    assert all((fuzz.ROOT / fuzz.LAWS / file).is_file() for files in fuzz.FAMILIES.values() for file in files)
+
+
+@pytest.mark.parametrize(("law", "code"), [("assert x == x", 0), ("assert x < 50", 1)])
+def test_a_broken_law_ends_the_run_with_its_seed(
+    law: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    text = f"from hypothesis import given, strategies as st\n@given(st.integers())\ndef test_law(x): {law}\n"
+    (tmp_path / "test_it.py").write_text(text)
+    monkeypatch.setattr(fuzz, "ROOT", tmp_path)
+    monkeypatch.setattr(fuzz, "LAWS", ".")
+    monkeypatch.setattr(fuzz, "FAMILIES", {"it": ("test_it.py",)})
+    monkeypatch.setattr(sys, "argv", ["fuzz.py", "--seconds", "2", "--seed", "7"])
+    assert fuzz.main() == code
+    assert ("To repeat it: SHOAL_FUZZ=1 SHOAL_FUZZ_SEED=7" in capsys.readouterr().out) == bool(code)
 
 
 def test_examples_are_read_off_what_hypothesis_prints(tmp_path: Path) -> None:

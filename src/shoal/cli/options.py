@@ -180,11 +180,13 @@ class How:
         the best groups found so far. Of curves: `band=128`, and of their patterns `word=6`, `levels=5`,
         `pattern=seasonal`, `period=48`, or `pattern=auto`.
     seed
-        The same seed gives the same release. Without it one is drawn in secret, so that nobody can run it again.
+        The same seed gives the same release. Without it one is drawn in secret.
     keep_order
         Leave rows in the order of the input, which tells whose row is whose. A waiver: the report says so.
     waive
-        Accept a risk that would be refused: `linked-rows`, `unique-plain`. The report says so.
+        Accept a risk that would be refused: `linked-rows`, `unique-plain`, `earlier-release`. The report says so.
+    previous
+        Earlier releases of the same people: who has them all must not learn more than is promised.
     """
 
     method: str | None = None
@@ -193,6 +195,7 @@ class How:
     seed: MaybeWhole = None
     keep_order: Flag = False
     waive: Names = None
+    previous: Names = None
 
 
 @Parameter(name="*")
@@ -290,7 +293,7 @@ def wishes(*groups: Any, **more: Any) -> Wishes:
     for group in groups:
         stated |= {f.name.rstrip("_"): getattr(group, f.name) for f in fields(group) if f.name not in ELSEWHERE}
     stated |= more
-    for name in ("sensitive", "plain", "waive"):
+    for name in ("sensitive", "plain", "waive", "previous"):
         if stated.get(name) is not None:
             stated[name] = names(stated[name])
     if "hierarchy" in stated and "quasi" in stated:

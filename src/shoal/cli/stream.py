@@ -108,6 +108,9 @@ class Running:
         Stop at the first event that cannot be used.
     trust_times
         Release though another unit would make the times dates of our days: they count from another moment than 1970.
+    verify
+        Judge this share of what is released, from 0 to 1, by code that knows no method, before it is written. A broken
+        promise ends the stream with exit code 1.
     """
 
     keys: str | None = None
@@ -119,6 +122,7 @@ class Running:
     seed: MaybeWhole = None
     strict: Flag = False
     trust_times: Flag = False
+    verify: float | None = None
 
 
 def stream(
@@ -222,6 +226,7 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
         strict=how.strict,
         marks=(lambda numbers: marks.writelines(f"{n}\n" for n in numbers)) if marks else None,
         ticks=TickLog(file.path.with_name(file.path.name + ".ticks"), key, file.number) if file is not None else None,
+        verify=how.verify,
     )
     watching = _watched(runner, how.figures_every or "5m") if how.figures else None
     stop: list[int] = []
@@ -259,6 +264,8 @@ def _run(job: StreamJob, events: str, output: str, how: Running, json: bool) -> 
     if how.report is not None:
         write_text(_page(job, runner, rows, watching.k if watching is not None else 2, how.report), how.report)
         say(f"report: {how.report}")
+    if runner.beside is not None:
+        say(str(runner.beside))
     if stop:
         say(f"stopped after event {runner.first:,}" + ("; the snapshot continues there" if file is not None else ""))
     found = {**figures(runner), "seed": job.seed or 0, "unreadable_lines": source.bad, "ended": ended and not stop}

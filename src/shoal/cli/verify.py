@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from cyclopts import Parameter
 
-from shoal.cli.options import ByPolicy, Columns, Promised, Reading, read_table, wishes
+from shoal.cli.options import ByPolicy, Columns, Promised, Reading, only_with, read_table, wishes
 from shoal.cli.terminal import File, Json, MaybeWhole, answer, as_json, names, say
 from shoal.core.errors import UsageError
 
@@ -50,6 +50,7 @@ def verify(
     stream: OfStream = OfStream(),
     previous: str | None = None,
     certificate: str | None = None,
+    public_key: str | None = None,
     reading: Reading = Reading(),
     json: Json = False,
 ) -> int:
@@ -70,6 +71,8 @@ def verify(
     certificate
         The certificate beside the release: its signature must be right, and the files named here (the release,
         --policy, --original) must be those it certifies.
+    public_key
+        The publisher's public key (64 hex digits), from elsewhere: the certificate must be signed with it.
     json
         Findings as JSON.
     """
@@ -84,7 +87,9 @@ def verify(
         raise UsageError("has no effect: only z-anonymity is judged beside the original", where="--original")
     if previous is not None and columns.subject is None:
         raise UsageError("two releases are compared by their people", where="--previous", hint="give --subject")
-    certified = None if certificate is None else certified_by(certificate, [released, by.policy, original])
+    only_with(certificate is not None, "--certificate", public_key=public_key)
+    files_named = [released, by.policy, original]
+    certified = None if certificate is None else certified_by(certificate, files_named, public_key)
     instants = list(judge.instants or ())
     as_they_read = next((name for name in reading.types if original is None and name in judge.quasi), None)
     if as_they_read is not None:
@@ -121,7 +126,7 @@ def verify(
     return 0 if verdict.kept else 1
 
 
-def certified_by(file: str, paths: Sequence[str | None]) -> dict[str, Any]:
+def certified_by(file: str, paths: Sequence[str | None], expected: str | None = None) -> dict[str, Any]:
     """What a certificate says of these files; an error, if it is not right or certifies others."""
     from pathlib import Path
 
@@ -137,10 +142,15 @@ def certified_by(file: str, paths: Sequence[str | None]) -> dict[str, Any]:
         data = Path(file).read_bytes()
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror})", where=file) from None
-    found = check(data, files=[Path(path) for path in named])
+    wanted = None if expected is None else expected.strip().lower()
+    found = check(data, public_key=wanted, files=[Path(path) for path in named])
     if Digest.of("", Path(named[0])).sha256 not in [known.sha256 for known in found.files if known.part == "output"]:
         raise InputError("this file is certified, but not as a release", where=named[0])
     keys = KeyRing.load()
-    ours = KEY in keys.keys and public_key(keys) == found.public_key
-    signed_by = "the key at hand" if ours else f"{found.public_key} (compare it with the publisher's key)"
+    if wanted is not None:
+        signed_by = "the publisher's key, as given"
+    elif KEY in keys.keys and public_key(keys) == found.public_key:
+        signed_by = "the key at hand"
+    else:
+        signed_by = f"{found.public_key} (compare it with the publisher's key)"
     return {"certificate": {"files": len(named), "made": found.made, "signed_by": signed_by, "kept": found.kept}}

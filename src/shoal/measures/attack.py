@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -14,6 +14,7 @@ from shoal.core.levels import Levels
 from shoal.core.notebook import Shown
 
 Nodes = Mapping[str, frozenset[str]]
+MOST_CELLS = 200_000_000  # of one answer per register entry that are remembered
 
 
 class Attack(Shown, msgspec.Struct, frozen=True):
@@ -51,18 +52,7 @@ def join(
     """
     cells = released.select(on).group_by(on, maintain_order=True).len()
     counts = np.zeros(cells.height, np.int64)
-    columns = {name: _register(register[name]) for name in on}
-    cache: dict[tuple[str, str | None], NDArray[np.bool_]] = {}
-    for at, row in enumerate(cells.select(on).iter_rows()):
-        match = np.ones(register.height, np.bool_)
-        for name, value in zip(on, row, strict=True):
-            text = None if value is None else str(value)
-            key = (name, text)
-            if key not in cache:
-                if len(cache) > 20_000:
-                    cache.clear()
-                cache[key] = _matches(columns[name], text, (nodes or {}).get(name, {}))
-            match &= cache[key]
+    for at, match in fitting(cells.select(on), register, on, nodes):
         counts[at] = int(match.sum())
     weight = cells["len"].to_numpy().astype(np.float64)
     found = counts > 0
@@ -73,6 +63,25 @@ def join(
         expected=float((weight[found] / counts[found]).sum()),
         smallest=int(counts[found].min()) if found.any() else 0,
     )
+
+
+def fitting(
+    cells: pl.DataFrame, register: pl.DataFrame, on: Sequence[str], nodes: Mapping[str, Nodes] | None = None
+) -> Iterator[tuple[int, NDArray[np.bool_]]]:
+    """For each row of cells, which register entries it may stand for."""
+    columns = {name: _register(register[name]) for name in on}
+    cache: dict[tuple[str, str | None], NDArray[np.bool_]] = {}
+    for at, row in enumerate(cells.select(on).iter_rows()):
+        match = np.ones(register.height, np.bool_)
+        for name, value in zip(on, row, strict=True):
+            text = None if value is None else str(value)
+            key = (name, text)
+            if key not in cache:
+                if len(cache) * register.height > MOST_CELLS:
+                    cache.clear()
+                cache[key] = _matches(columns[name], text, (nodes or {}).get(name, {}))
+            match &= cache[key]
+        yield at, match
 
 
 def _register(column: pl.Series) -> tuple[pl.Series, NDArray[np.float64] | None]:

@@ -18,6 +18,7 @@ from shoal.promises.base import Promise
 WAIVERS = {
     "linked-rows": "a column links the rows of one person, and together they may fit fewer people than promised",
     "unique-plain": "a plain column has a value of its own for most people",
+    "earlier-release": "together with an earlier release, people stand in smaller or less diverse groups than promised",
     "order": "rows stand in the order of the input, which tells whose row is whose",
 }
 

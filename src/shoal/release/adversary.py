@@ -2,12 +2,13 @@
 
 The verifier looks at how rows read in their quasi columns. An attacker also looks at the other columns: one that has
 the same value in all rows of a person puts these rows together, and together they may fit nobody else; one that has
-another value for almost everyone is a name, whatever its role says.
+another value for almost everyone is a name, whatever its role says. Earlier releases of the same people are laid beside
+the new one (:mod:`shoal.release.earlier`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -21,10 +22,11 @@ from shoal.core.levels import Levels
 from shoal.core.schema import Schema
 from shoal.policy.document import WAIVERS
 from shoal.promises.base import Promise
+from shoal.release.earlier import Known, together
 from shoal.verifier import group
 from shoal.views.role_view import RoleView
 
-LINKED_ROWS, UNIQUE_PLAIN, ORDER = WAIVERS
+LINKED_ROWS, UNIQUE_PLAIN, EARLIER_RELEASE, ORDER = WAIVERS
 SURE = 0.9  # share of a column's repeated values that must each belong to one person before it counts as a link
 ALONE = 0.5  # share of people with a value nobody else has above which a plain column singles people out
 CROWD = 20  # people below which that share says nothing
@@ -56,6 +58,27 @@ class Adversary:
             found += self._alone(released, name, people)
         return found
 
+    def demand_beside(self, known: Known, previous: Sequence[tuple[str, pl.DataFrame]]) -> list[Finding]:
+        """The findings about earlier releases; an error for the first that is neither kept nor waived."""
+        found = []
+        for name, frame in previous:
+            for finding in together(known, frame, self.promises, name):
+                if not finding.kept and EARLIER_RELEASE not in self.waived:
+                    raise PromiseError(
+                        f"the release was not made: {finding.promise} reaches {finding.reached:g} where "
+                        f"{finding.asked:g} was asked, for who has both releases",
+                        where="adversary",
+                        hint=f"release less, or accept it by `waive: [{EARLIER_RELEASE}]`",
+                    )
+                found.append(finding if finding.kept else _accepted(finding))
+        return found
+
+    def handles(self, released: pl.DataFrame) -> list[str]:
+        """Shown columns that stand for a person."""
+        if self.view is None:
+            return []
+        return [c for c in released.columns if self.view.schema[c].role in ("subject", "identifier")]
+
     def _beside(self, released: pl.DataFrame) -> list[str]:
         """Columns that outsiders are not said to know, nor to be after."""
         said = {*self.schema.quasi, *self.schema.sensitive}
@@ -86,7 +109,7 @@ class Adversary:
                         where="adversary",
                         hint=f"do not show {name!r}, or accept it by `waive: [{LINKED_ROWS}]`",
                     )
-                finding = msgspec.structs.replace(finding, kept=True, note=f"waived: reached {finding.reached:g} only")
+                finding = _accepted(finding)
             findings.append(msgspec.structs.replace(finding, promise=title))
         return findings
 
@@ -125,6 +148,10 @@ class Adversary:
             )
         note = f"waived: {share:.0%} of the people have a value of their own"
         return [Finding(f"no name in {name!r}", True, ALONE, share, crowd, single, "people", note)]
+
+
+def _accepted(finding: Finding) -> Finding:
+    return msgspec.structs.replace(finding, kept=True, note=f"waived: reached {finding.reached:g} only")
 
 
 def _codes(series: pl.Series) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from shoal.promises.base import Promise
 from shoal.tables.base import Progress, silent
 from shoal.views.role_view import RoleView
 
-SECRET = "the seed was drawn in secret: nobody can run the method again and compare"
+SECRET = "the seed was drawn in secret"
 GIVEN = "the seed was given: whoever knows it and the original rows can run the method again and compare"
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
-import numpy as np
 import polars as pl
 
 from shoal.core.errors import UsageError
 from shoal.core.frames import from_any
 from shoal.core.groups import Finding
 from shoal.core.keys import DEFAULT, KeyRing
+from shoal.core.order import publication_order
 from shoal.core.release import Release
 from shoal.core.schema import Schema
 from shoal.promises.base import Promise
@@ -125,12 +125,5 @@ class ChunksJob(Job):
         )
         out = increment.data
         if out is not None and not self.keep_order:
-            out = _in_no_order(out, seed)
+            out = out[publication_order(out, seed)]
         return Release(data=out, withheld=dict(increment.withheld), report=report, settle=growing.settle)
-
-
-def _in_no_order(data: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """Rows by their contents, then shuffled: the order of the chunks and of the rows inside them is gone."""
-    flat = [c for c in data.columns if not data[c].dtype.is_nested()]
-    ordered = data.sort(flat, nulls_last=True) if flat else data
-    return ordered[np.random.default_rng(seed).permutation(ordered.height)]

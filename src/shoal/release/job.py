@@ -23,6 +23,7 @@ from shoal.release.options import (
     OF_CURVES,
     OF_STREAMS,
     Common,
+    earlier_releases,
     is_compact,
     judge_of_options,
     nothing_to_waive,
@@ -107,6 +108,7 @@ def _of_policy(wishes: Wishes) -> Job:
         exact=tuple(policy.exact(chosen)),
         method=with_effort(method, wishes),
         cells=wishes.one_of("cells", "text", "struct", "bounds"),
+        previous=earlier_releases(wishes, policy.schema),
         **reported(wishes, more),
     )
 

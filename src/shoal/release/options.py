@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import polars as pl
 
+from shoal.connect.files import read_released
 from shoal.core.errors import UsageError
+from shoal.core.frames import from_any
 from shoal.core.hierarchy import HIERARCHIES, Hierarchy
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.keys import KeyRing
@@ -73,6 +76,19 @@ def reported(wishes: Wishes, more: dict[str, Any]) -> dict[str, Any]:
     return more
 
 
+def earlier_releases(wishes: Wishes, schema: Schema) -> tuple[tuple[str, pl.DataFrame], ...]:
+    """Earlier releases of the same people: files or frames, one or several."""
+    given = wishes.take("previous", ())
+    many = list(given) if isinstance(given, list | tuple) else [given]
+    found = []
+    for number, one in enumerate(many, 1):
+        if isinstance(one, str | Path):
+            found.append((Path(one).name, read_released(str(one), schema.quasi)))
+        else:
+            found.append((f"earlier release {number}", from_any(one)[0]))
+    return tuple(found)
+
+
 def nothing_to_waive(wishes: Wishes, more: dict[str, Any], why: str, *, order: bool = False) -> None:
     """Refuse waivers that would change nothing; with ``order``, keeping the order of the input is one that does."""
     if more["keep_order"] and not order:
@@ -117,7 +133,8 @@ def of_options(wishes: Wishes) -> Job:
             **more,
         )
     method = with_effort(method_of(wishes, (TABLE_METHODS,), None), wishes)
-    return TableJob(method=method, cells=wishes.one_of("cells", "text", "struct", "bounds"), **reported(wishes, more))
+    cells = wishes.one_of("cells", "text", "struct", "bounds")
+    return TableJob(method=method, cells=cells, previous=earlier_releases(wishes, schema), **reported(wishes, more))
 
 
 def _curves_of_options(wishes: Wishes) -> CurvesJob:

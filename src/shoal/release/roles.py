@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from shoal.core.frames import from_any
 from shoal.core.groups import Finding
 from shoal.core.keys import KeyRing
 from shoal.core.known import known_of
+from shoal.core.order import publication_order
 from shoal.core.release import Release, cleaned
 from shoal.policy.document import Policy
 from shoal.promises.base import those_about
@@ -90,16 +90,8 @@ class MasksJob(Job):
             return np.arange(data.height)
         if self.seed is None:
             return np.random.default_rng(secrets.randbits(128)).permutation(data.height)
-        # lists and objects cannot be sorted; what differs in them alone is shuffled all the same
-        flat = [c for c in data.columns if not data[c].dtype.is_nested()]
-        by_content = data.select(pl.arg_sort_by(flat, nulls_last=True)).to_series().to_numpy()
-        # another order for every role: one seed would put the n-th rows of two sorted views beside each other
         assert self.view is not None
-        role = int.from_bytes(hashlib.blake2b(self.view.role.encode(), digest_size=8).digest(), "big")
-        shuffled: np.ndarray[Any, np.dtype[np.int64]] = by_content[
-            np.random.default_rng([self.seed, role]).permutation(data.height)
-        ]
-        return shuffled
+        return publication_order(data, self.seed, self.view.role)
 
 
 @dataclass(frozen=True)

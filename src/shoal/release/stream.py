@@ -22,6 +22,7 @@ from shoal.core.time import micros
 from shoal.policy.document import Policy
 from shoal.promises.base import those_about
 from shoal.release.base import Job
+from shoal.release.beside import Beside, beside
 from shoal.release.judge import Judge
 from shoal.release.stream_report import StreamReport
 from shoal.release.ticks import Tick, TickLog
@@ -181,7 +182,8 @@ def stream_job(policy: Policy, role: str, keys: KeyRing, **more: Any) -> StreamJ
 class LocalRunner:
     """Feeds a stream method from frames and hands on what it releases.
 
-    Everything a method holds back it gives at ``finish``; ``stop`` leaves it in the snapshot instead.
+    Everything a method holds back it gives at ``finish``; ``stop`` leaves it in the snapshot instead. With ``verify``,
+    this share of what is released is judged by :mod:`shoal.release.beside` before it is written.
 
     >>> from shoal.release.job import job_of
     >>> from shoal.release.wishes import Wishes
@@ -205,9 +207,13 @@ class LocalRunner:
         marks: Callable[[Sequence[int]], None] | None = None,
         ticks: TickLog | None = None,
         clock: Callable[[], float] = monotonic,
+        verify: float | None = None,
     ) -> None:
         self.job = job
         self.first, state = _split(snapshot)
+        self.beside: Beside | None = None
+        if verify is not None:
+            self.beside = beside(job.schema, job.promises, job.method, verify, continued=snapshot is not None)
         self.method: Running = job.method.start(job.schema, job.promises, key=key, seed=seed, snapshot=state)
         self.released = 0
         # a view says how its subject is shown; without one nobody has decided, and it never leaves in clear
@@ -279,6 +285,8 @@ class LocalRunner:
             if part.height:
                 batch = self._batch(part)
                 self.first += part.height
+                if self.beside is not None:
+                    self.beside.feed(batch)
                 self._emit(self.method.push(batch))
 
     def finish(self) -> None:
@@ -333,6 +341,8 @@ class LocalRunner:
             bad = outcomes.withheld[outcomes.reasons == Reason.BAD]
             if len(bad):
                 raise InputError("an unusable time, subject or value", where=f"event {int(bad[0]) + 1:,}")
+        if self.beside is not None:
+            self.beside.check(outcomes)
         if outcomes.released is not None and outcomes.released.height:
             self.released += outcomes.released.height
             self._write(outcomes.released)
@@ -357,4 +367,5 @@ def figures(runner: LocalRunner) -> dict[str, Any]:
     >>> figures(LocalRunner(job, job.key(), print))["events"]
     0
     """
-    return {**runner.method.counters, **runner.method.figures()}
+    state = {} if runner.beside is None else runner.beside.figures()
+    return {**runner.method.counters, **runner.method.figures(), **state}

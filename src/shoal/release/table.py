@@ -16,6 +16,7 @@ from shoal import __version__
 from shoal.core.bounds import bounded
 from shoal.core.frames import from_any
 from shoal.core.known import doubts, refuse_few
+from shoal.core.order import publication_order
 from shoal.core.release import Boxes, Release, read_alike, recode
 from shoal.core.schema import Column, Schema
 from shoal.core.table import Table, code
@@ -25,13 +26,15 @@ from shoal.policy.document import Policy
 from shoal.promises.base import Promise
 from shoal.release.adversary import Adversary
 from shoal.release.base import GIVEN, SECRET, Job
+from shoal.release.earlier import Known, nodes_of
 from shoal.release.judge import Judge
+from shoal.release.remarks import SMALL, homogeneous, rerun
 from shoal.report.columns import masked as with_masks
 from shoal.report.columns import published
 from shoal.report.measured import table_risk
 from shoal.report.model import Report
 from shoal.tables import TableMethod
-from shoal.tables.base import Progress, silent
+from shoal.tables.base import Progress, looks_at_values, silent
 from shoal.tables.model import Model
 from shoal.verifier import Verdict
 from shoal.views.derived import with_derived
@@ -52,6 +55,7 @@ class TableJob(Job):
     method: TableMethod
     policy: Policy | None = None
     cells: str = "text"
+    previous: tuple[tuple[str, pl.DataFrame], ...] = ()  # earlier releases, by what to call them
 
     def run(self, data: Any, *, progress: Progress = silent) -> Release:
         """See :class:`Job`. Costs what the method costs, and O(rows x columns + rows log rows) beside."""
@@ -63,20 +67,22 @@ class TableJob(Job):
         seed = self.draw()
         table = code(rows, schema)
         refuse_few(table.known, least=0)
+        method = self._method(table)
         progress(0.1, "grouping")
-        grouping = self.method.group(table, self.promises, seed=seed, progress=progress)
+        grouping = method.group(table, self.promises, seed=seed, progress=progress)
         # groups that read alike are one group for everyone outside, so they are judged and counted as one
         labels, boxes = read_alike(table, grouping.labels, grouping.floor)
         progress(0.9, "verifying")
         released, groups = recode(rows, schema, table, labels, boxes, typed=self.cells == "struct")
         people = None if schema.subject is None else rows[schema.subject]
-        verdict = self._judged(schema, table, released, people, groups)
+        verdict = self._judged(schema, table, rows, released, groups)
         shown, parts = released, dict[str, tuple[str, ...]]()
         if self.cells == "bounds":
             shown, parts = self._bounded(released, schema, table, people, groups)
-        order = publication_order(table, groups, seed, keep=self.keep_order)
+        role = "" if self.view is None else self.view.role
+        order = np.arange(released.height) if self.keep_order else publication_order(released, seed, role)
         kept = np.flatnonzero(groups >= 0)[order]
-        report = self._report(frame, rows, table, labels, boxes, groups, released, verdict)
+        report = self._report(method, frame, rows, table, labels, boxes, groups, released, verdict)
         columns = published(rows, released, schema, report.loss)
         doubtful = doubts(table.known)
         notes = [*report.notes, *([] if masked is None else masked.notes), *doubtful]
@@ -116,20 +122,34 @@ class TableJob(Job):
         assert self.view is not None
         return masked_table(self.policy, self.view.role, frame, self.keys)
 
+    def _method(self, table: Table) -> TableMethod:
+        """The method; on a small table with a secret seed it is blind, where its choice of groups would tell most."""
+        small = table.size < SMALL * _k(self.promises)
+        if self.seed is not None or not small or not self.method.local_recoding or not looks_at_values(self.promises):
+            return self.method
+        return msgspec.structs.replace(self.method, blind=True)
+
     def _judged(
         self,
         schema: Any,
         table: Table,
+        rows: pl.DataFrame,
         released: pl.DataFrame,
-        people: pl.Series | None,
         groups: NDArray[np.int32],
     ) -> Verdict:
-        whose = None if people is None else people.gather(np.flatnonzero(groups >= 0))
+        kept = np.flatnonzero(groups >= 0)
+        whose = None if schema.subject is None else rows[schema.subject].gather(kept)
         levels = {name: s.levels for name, s in table.sensitive.items() if s.levels is not None}
         # judged is the text that would be published, not the labels of the method
         verdict = Judge(schema, self.promises).demand(released, people=whose, levels=levels, every_row=True)
-        linked = Adversary(schema, self.promises, self.view, self.waived).demand(released, whose, levels)
-        return msgspec.structs.replace(verdict, findings=(*verdict.findings, *linked))
+        adversary = Adversary(schema, self.promises, self.view, self.waived)
+        found = adversary.demand(released, whose, levels)
+        if self.previous:
+            register = rows.select(schema.quasi)[kept]
+            handles, nodes = adversary.handles(released), nodes_of(table)
+            known = Known(released, register, whose, handles, schema.quasi, schema.sensitive, levels, nodes)
+            found += adversary.demand_beside(known, self.previous)
+        return msgspec.structs.replace(verdict, findings=(*verdict.findings, *found))
 
     def _bounded(
         self,
@@ -154,6 +174,7 @@ class TableJob(Job):
 
     def _report(
         self,
+        method: TableMethod,
         frame: pl.DataFrame,
         rows: pl.DataFrame,
         table: Table,
@@ -174,7 +195,7 @@ class TableJob(Job):
         whose = None if people is None else people.gather(np.flatnonzero(groups >= 0))
         return Report(
             title=self.title,
-            method={"use": self.method.use, **msgspec.structs.asdict(self.method)},
+            method={"use": method.use, **msgspec.structs.asdict(method)},
             seed=self.seed,
             rows=frame.height,
             released=released.height,
@@ -190,9 +211,17 @@ class TableJob(Job):
                 (int(s), int(n)) for s, n in zip(*np.unique(sizes[sizes > 0], return_counts=True), strict=True)
             ],
             seconds=0.0,
-            notes=self._all_notes(),
+            notes=[*self._all_notes(), *self._told(method, released, whose)],
             version=__version__,
         )
+
+    def _told(self, method: TableMethod, released: pl.DataFrame, whose: pl.Series | None) -> list[str]:
+        """What the groups tell though every promise is kept."""
+        schema = self.schema
+        shared = homogeneous(
+            released, [c for c in schema.quasi if c in released.columns], schema.sensitive, self.promises, whose
+        )
+        return [*([rerun(method, self.promises)] if schema.sensitive else []), *shared]
 
     def _all_notes(self) -> list[str]:
         notes = [*self.notes, SECRET if self.seed is None else GIVEN]
@@ -210,29 +239,6 @@ class TableJob(Job):
         out = np.full(height, -1, np.int32)
         out[masked.rows.to_numpy()] = groups
         return out
-
-
-def publication_order(table: Table, groups: NDArray[np.int32], seed: int, *, keep: bool = False) -> NDArray[np.int64]:
-    """The order in which released rows leave, as places among the released rows in their input order.
-
-    Rows are put in the order of their contents first and then shuffled by the seed: so nothing of the input's order is
-    left, not even for someone who knows the seed, and the same rows in another order give the same file.
-
-    >>> from shoal.core.schema import Schema
-    >>> from shoal.core.table import code
-    >>> table = code(pl.DataFrame({"age": [20, 21, 50]}), Schema.build(quasi={"age": None}))
-    >>> publication_order(table, np.array([0, 0, -1], np.int32), 7, keep=True).tolist()
-    [0, 1]
-    """
-    kept = np.flatnonzero(groups >= 0)
-    if keep:
-        return np.arange(len(kept))
-    place = np.full(len(groups), -1, np.int64)
-    place[kept] = np.arange(len(kept))
-    by_content = place[table.rows]
-    by_content = by_content[by_content >= 0]
-    generator = np.random.default_rng([seed & 0xFFFFFFFF, seed >> 32, 0x0DE4])
-    return by_content[generator.permutation(len(by_content))]
 
 
 def _k(promises: Sequence[Promise]) -> int:

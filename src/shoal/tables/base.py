@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.errors import PromiseError
+from shoal.core.errors import PromiseError, UsageError
 from shoal.core.groups import Groups
 from shoal.core.spec import Spec
-from shoal.core.table import Table
+from shoal.core.table import Sensitive, Table
 from shoal.kernels.shared import promises as compiled
 from shoal.promises.base import Promise
 from shoal.promises.rules import compile_rules
@@ -38,16 +40,24 @@ class Grouping:
     floor: NDArray[np.int8] | None = None
 
 
-class TableMethod(Spec, frozen=True):
+class TableMethod(Spec, frozen=True, kw_only=True):
     """How a table is grouped. A method receives promises and must keep them in every group it returns.
 
     A subclass defines :meth:`form`, for the compiled rules of the promises (:func:`reachable` gives them). Whatever
     these rules do not say is upheld here, so that every method keeps promises of other packages, too.
 
+    ``blind``: groups are formed for the promises that count people, and united without a look at sensitive values
+    where those break another promise (:mod:`shoal.tables.blind`): what a rerun of the method tells is then bounded, at
+    the price of larger groups.
+
     >>> from shoal.tables.mondrian import Mondrian
     >>> isinstance(Mondrian(), TableMethod), Mondrian().use
     (True, 'mondrian')
     """
+
+    local_recoding: ClassVar[bool] = True  # groups may be united one by one; not where whole columns have one level
+
+    blind: bool = False
 
     def form(
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
@@ -63,8 +73,9 @@ class TableMethod(Spec, frozen=True):
         Where a promise has no complete rule, or speaks about values of people who have several rows, the cost of
         :func:`shoal.tables.uphold.uphold` is added: there groups that read alike need not keep it together.
         """
-        formed = self.form(table, promises, seed=seed, progress=progress)
         rules = [p.rule() for p in promises]
+        form = self._form_blindly if self.blind and looks_at_values(promises) else self.form
+        formed = form(table, promises, seed=seed, progress=progress)
         repeated = table.people is not None and table.crowd < table.size
         if all(r.complete and not (r.check and repeated) for r in rules):
             return formed
@@ -72,6 +83,57 @@ class TableMethod(Spec, frozen=True):
 
         progress(0.9, "merging groups that break a promise")
         return uphold(table, promises, formed)
+
+    def _form_blindly(
+        self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
+    ) -> Grouping:
+        from shoal.tables.blind import halve_blindly
+
+        if not self.local_recoding:
+            raise UsageError(
+                "has no effect on a method that publishes whole columns at one level",
+                where=f"{self.use}, blind",
+                hint="use local, topdown, mondrian, forest or microaggregation",
+            )
+        reachable(table, promises)
+        counting = [p for p in promises if not p.rule().check]
+        labels = self.form(table, counting, seed=seed, progress=progress).labels
+        kept = labels >= 0
+        rules = reachable(table, promises) if kept.all() else _released(table, promises, kept)
+        if rules is None:  # those who would be left cannot keep the promises: nobody is suppressed
+            return Grouping(np.zeros(table.size, np.int32))
+        out = np.full(table.size, -1, np.int32)
+        part = table if kept.all() else taken(table, kept)
+        out[kept] = halve_blindly(part, rules, labels[kept], seed)
+        return Grouping(out)
+
+
+def looks_at_values(promises: Sequence[Promise]) -> bool:
+    """Whether a promise asks something about sensitive values: then groups may tell about them.
+
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> looks_at_values([KAnonymity(5)])
+    False
+    """
+    return any(p.sensitive is not None for p in promises)
+
+
+def taken(table: Table, kept: NDArray[np.bool_]) -> Table:
+    """The table of some of its rows."""
+    return dataclasses.replace(
+        table,
+        matrix=table.matrix[kept],
+        rows=table.rows[kept],
+        people=None if table.people is None else table.people[kept],
+        sensitive={n: Sensitive(s.codes[kept], s.values, s.levels) for n, s in table.sensitive.items()},
+    )
+
+
+def _released(table: Table, promises: Sequence[Promise], kept: NDArray[np.bool_]) -> compiled.Rules | None:
+    try:
+        return reachable(taken(table, kept), promises)
+    except PromiseError:
+        return None
 
 
 def reachable(table: Table, promises: Sequence[Promise]) -> compiled.Rules:

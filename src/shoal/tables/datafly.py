@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,6 +36,8 @@ class Datafly(TableMethod, frozen=True, tag="datafly"):
     >>> Datafly().group(table, [KAnonymity(2)]).floor.tolist()
     [[1], [1]]
     """
+
+    local_recoding: ClassVar[bool] = False
 
     suppress: float = 0.0
 

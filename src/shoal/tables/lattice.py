@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -43,6 +44,8 @@ class Lattice(TableMethod, frozen=True, tag="lattice"):
     >>> Lattice().group(table, [KAnonymity(2)]).floor.tolist()
     [[1], [1]]
     """
+
+    local_recoding: ClassVar[bool] = False
 
     suppress: float = 0.0
     measure: Measure = "gcp"

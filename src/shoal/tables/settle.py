@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,11 +9,11 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.release import dense, read_alike
-from shoal.core.table import Sensitive, Table
+from shoal.core.table import Table
 from shoal.kernels.shared import promises as compiled
 from shoal.promises.base import Promise
 from shoal.promises.rules import compile_rules
-from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
+from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent, taken
 
 Labels = NDArray[np.int32]
 
@@ -67,23 +66,12 @@ def settle(table: Table, promises: Sequence[Promise], labels: Labels, *, suppres
     labels = dense(labels)
     if suppress > 0 and table.size:
         kept = _without_outliers(table, promises, labels, int(suppress * table.size))
-        rest = take(table, kept)
+        rest = taken(table, kept)
         if kept.any() and not kept.all() and _holds_whole(rest, promises):
             out = np.full(table.size, -1, np.int32)
             out[kept] = _merge(rest, promises, dense(labels[kept]))
             return out
     return _merge(table, promises, labels)
-
-
-def take(table: Table, kept: NDArray[np.bool_]) -> Table:
-    """The table of some of its rows."""
-    return dataclasses.replace(
-        table,
-        matrix=table.matrix[kept],
-        rows=table.rows[kept],
-        people=None if table.people is None else table.people[kept],
-        sensitive={n: Sensitive(s.codes[kept], s.values, s.levels) for n, s in table.sensitive.items()},
-    )
 
 
 def _holds_whole(table: Table, promises: Sequence[Promise]) -> bool:
@@ -100,7 +88,7 @@ def _without_outliers(table: Table, promises: Sequence[Promise], labels: Labels,
     count = int(labels.max(initial=-1)) + 1
     room = limit - int((~kept).sum())
     while kept.any():
-        rules = compile_rules(take(table, kept), promises)
+        rules = compile_rules(taken(table, kept), promises)
         broken = np.flatnonzero(broken_groups(rules, labels[kept], count))
         sizes = np.bincount(labels[kept], minlength=count)
         order = broken[np.argsort(sizes[broken], kind="stable")]

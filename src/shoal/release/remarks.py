@@ -1,0 +1,77 @@
+"""What a release tells beside its promises, said in its report: by its groups alone, and to who reruns the method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from shoal.core.groups import Groups
+from shoal.promises.base import Promise
+from shoal.promises.l_diversity import LDiversity
+from shoal.tables.base import TableMethod, looks_at_values
+from shoal.verifier import grouped
+
+SMALL = 24  # groups of k up to which a table is small: who tries all worlds of it can do so on a laptop
+NOTHING = "a rerun of the method tells nothing about sensitive values: groups were made without a look at them"
+BOUNDED = (
+    "groups were made blindly: who reruns the method multiplies the odds of a value by at most 4 in a group that "
+    "unites two blind groups, and by 2m in one of m"
+)
+DRAWN = (
+    "groups were chosen with a look at sensitive values: what a rerun of the method tells is not bounded, "
+    "`--set blind=true` bounds it"
+)
+FIXED = (
+    "the method draws nothing: who knows everyone's quasi values can run it again in every world that fits, and rule "
+    "out those in which it would have chosen other levels; no bound holds"
+)
+
+
+def homogeneous(
+    released: pl.DataFrame,
+    quasi: Sequence[str],
+    sensitive: Sequence[str],
+    promises: Sequence[Promise],
+    people: pl.Series | None,
+) -> list[str]:
+    """A note for each sensitive column that nothing is promised about and that whole groups share. O(rows log rows).
+
+    >>> shown = pl.DataFrame({"age": ["[20, 29]"] * 2, "diag": ["flu"] * 2})
+    >>> homogeneous(shown, ["age"], ["diag"], [], None)[0][:55]
+    "column 'diag': in 1 of 1 groups, with 2 rows, everyone "
+    """
+    asked = {p.sensitive for p in promises if p.sensitive is not None and not p.compares_with_all}
+    about = [name for name in sensitive if name not in asked and name in released.columns]
+    if not about or not released.height:
+        return []
+    groups = grouped(released, quasi, about, people)
+    sizes = groups.sizes()
+    return [note for name in about if (note := _shared(groups, sizes, name))]
+
+
+def _shared(groups: Groups, sizes: np.ndarray, name: str) -> str:
+    alike = LDiversity(2, name).measure(groups)[0] < 2
+    if not alike.any():
+        return ""
+    people = f"{int(sizes[alike].sum()):,} {groups.unit}"
+    return (
+        f"column {name!r}: in {int(alike.sum()):,} of {groups.count:,} groups, with {people}, everyone has the same "
+        "value, and who knows that someone is in such a group knows it; l-diversity prevents that"
+    )
+
+
+def rerun(method: TableMethod, promises: Sequence[Promise]) -> str:
+    """What who knows the register and the method learns by running it again.
+
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> from shoal.tables.mondrian import Mondrian
+    >>> rerun(Mondrian(), [KAnonymity(5)]) == NOTHING
+    True
+    """
+    if not looks_at_values(promises):
+        return NOTHING
+    if method.blind:
+        return BOUNDED
+    return DRAWN if method.local_recoding else FIXED

@@ -1,0 +1,103 @@
+"""The check beside a stream: it finds nothing wrong with what methods release, and every release that is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from shoal.core.errors import PromiseError, UsageError
+from shoal.core.schema import Column, Schema
+from shoal.promises.k_anonymity import KAnonymity
+from shoal.promises.l_diversity import LDiversity
+from shoal.promises.z_anonymity import ZAnonymity
+from shoal.release.beside import beside
+from shoal.release.stream import LocalRunner, StreamJob, figures
+from shoal.streams import STREAM_METHODS
+from shoal.streams.base import Batch, Outcomes
+
+KEY = b"\x05" * 32
+EVENTS = Schema(
+    {"at": Column("time", late="3s"), "who": Column("subject"), "page": Column("quasi")},
+)
+GROUPS = Schema({"who": Column("subject"), "age": Column("quasi"), "diag": Column("sensitive")})
+event = st.tuples(st.integers(0, 12), st.sampled_from("abcde"), st.sampled_from(["x", "y"]))
+
+
+def batch(rows: list[tuple[int, str, str]], first: int = 0) -> Batch:
+    frame = pl.DataFrame(rows, schema=["at", "who", "page"], orient="row")
+    return Batch(frame, np.array([r[0] * 1_000_000 for r in rows], np.int64), frame["who"], first)
+
+
+def run(job: StreamJob, frame: pl.DataFrame, share: float) -> tuple[list[pl.DataFrame], LocalRunner]:
+    parts: list[pl.DataFrame] = []
+    runner = LocalRunner(job, KEY, parts.append, verify=share)
+    for part in frame.iter_slices(7):
+        runner.feed(part)
+    runner.finish()
+    return parts, runner
+
+
+@settings(max_examples=25)
+@given(st.lists(event, max_size=60), st.integers(1, 3), st.sampled_from([0.3, 1.0]))
+def test_what_z_anonymity_releases_passes(rows, z, share):
+    job = StreamJob(
+        schema=EVENTS, promises=(ZAnonymity(z, "5s"),), method=STREAM_METHODS.decode({"use": "z-anonymity"})
+    )
+    frame = pl.DataFrame(rows, schema={"at": pl.Int64, "who": pl.String, "page": pl.String}, orient="row")
+    _, runner = run(job, frame, share)
+    found = figures(runner)
+    assert found["verify_share"] == share
+    assert found["verify_checked"] <= found["released"]
+    assert share < 1 or found["verify_checked"] == found["released"]
+
+
+@settings(max_examples=25)
+@given(st.lists(event, min_size=1, max_size=40), st.integers(1, 3))
+def test_every_event_that_too_few_people_support_is_found(rows, z):
+    """A method that releases everything: the check says the same as counting by hand."""
+    checker = beside(EVENTS, [ZAnonymity(z, "5s")], None, 1.0)
+    for number, (at, _, page) in enumerate(rows):
+        one = batch([rows[number]], number)
+        checker.feed(one)
+        crowd = {w for t, w, p in rows[: number + 1] if p == page and at - 5 <= t <= at}
+        answer = Outcomes(one.frame, np.array([number]))
+        if len(crowd) < z:
+            with pytest.raises(PromiseError, match="it was not written"):
+                checker.check(answer)
+        else:
+            checker.check(answer)
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 3), st.sampled_from(["p", "q"])), max_size=40),
+    st.sampled_from(["castle", "batches"]),
+)
+def test_what_groups_release_passes(rows, name):
+    method: Any = STREAM_METHODS.decode({"use": name, "delay": 6})
+    promises = (KAnonymity(2), LDiversity(2, "diag"))
+    job = StreamJob(schema=GROUPS, promises=promises, method=method)
+    frame = pl.DataFrame(rows, schema={"who": pl.String, "age": pl.Int64, "diag": pl.String}, orient="row")
+    parts, runner = run(job, frame, 1.0)
+    assert figures(runner)["verify_checked"] >= bool(parts)
+
+
+@pytest.mark.parametrize("shown", [["p", "p"], ["p", "q"]])
+def test_a_group_of_one_person_or_one_value_is_found(shown):
+    checker = beside(GROUPS, [KAnonymity(2), LDiversity(2, "diag")], None, 1.0)
+    frame = pl.DataFrame({"who": ["a", "b" if shown[1] == "p" else "a"], "age": [3, 3], "diag": shown})
+    checker.feed(Batch(frame, np.arange(2), frame["who"], 0))
+    with pytest.raises(PromiseError, match="breaks 2-"):
+        checker.check(Outcomes(frame.drop("who").cast(pl.String), np.arange(2)))
+
+
+def test_what_cannot_be_judged_is_refused():
+    with pytest.raises(UsageError, match="share above 0"):
+        beside(EVENTS, [ZAnonymity(2, "5s")], None, 0.0)
+    with pytest.raises(UsageError, match="snapshot"):
+        beside(GROUPS, [KAnonymity(2)], None, 1.0, continued=True)
