@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,7 +83,7 @@ def earlier_releases(wishes: Wishes, schema: Schema) -> tuple[tuple[str, pl.Data
     many = list(given) if isinstance(given, list | tuple) else [given]
     found = []
     for number, one in enumerate(many, 1):
-        if isinstance(one, str | Path):
+        if isinstance(one, str | os.PathLike):
             found.append((Path(one).name, read_released(str(one), schema.quasi)))
         else:
             found.append((f"earlier release {number}", from_any(one)[0]))
