@@ -32,7 +32,9 @@ def publication_order(published: pl.DataFrame, seed: int, role: str = "") -> NDA
 
 
 def _sortable(column: pl.Series) -> pl.Series:
-    """Nested values have no order of their own: their texts have."""
+    """Nested values have no order of their own: their texts have. So typed cells leave in the order of text cells."""
+    if isinstance(column.dtype, pl.Struct) and "text" in {field.name for field in column.dtype.fields}:
+        return column.struct.field("text")
     if column.dtype.is_nested() or column.dtype in (pl.Object, pl.Null):
         return pl.Series([repr(value) for value in column.to_list()], dtype=pl.String)
     return column.cast(pl.String) if column.dtype in (pl.Categorical, pl.Enum) else column
