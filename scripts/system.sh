@@ -1,11 +1,11 @@
 #!/bin/sh
-# System parts that some tests need: a browser, Java and the jars of a real Kafka broker. Where we may not install,
+# System parts that some tests need: a browser, PostgreSQL, Java and the jars of a real Kafka broker. Where we may not install,
 # those tests skip and say so; with SHOAL_REQUIRE_SYSTEM=1 a missing part is a failure.
 set -u
 cd "$(dirname "$0")/.."
 
 missing=""
-for part in chromium:chromium java:default-jre-headless mvn:maven; do
+for part in chromium:chromium java:default-jre-headless mvn:maven pg_ctlcluster:postgresql; do
   command -v "${part%%:*}" >/dev/null 2>&1 || missing="$missing ${part##*:}"
 done
 
@@ -19,7 +19,7 @@ if [ -n "$missing" ]; then
 fi
 
 fail=0
-for part in chromium java mvn; do
+for part in chromium java mvn pg_ctlcluster; do
   command -v "$part" >/dev/null 2>&1 && continue
   echo "missing: $part (the tests that need it will skip)"
   fail=1

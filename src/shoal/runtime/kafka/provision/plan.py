@@ -5,24 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import msgspec
-
 from shoal.runtime.kafka.provision.audit import Applying
 from shoal.runtime.kafka.provision.layout import Layout
 from shoal.runtime.kafka.provision.served import Served
-
-
-class Change(msgspec.Struct, frozen=True):
-    """One step: what is done to what."""
-
-    action: str  # create, change, delete, grant, revoke
-    kind: str  # topic, user, right
-    name: str
-    detail: str = ""
-
-    def __str__(self) -> str:
-        sign = {"create": "+", "grant": "+", "delete": "-", "revoke": "-"}.get(self.action, "~")
-        return f"{sign} {self.kind} {self.name}" + (f" ({self.detail})" if self.detail else "")
+from shoal.runtime.provision.change import Change
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,13 @@ from shoal.runtime.kafka.provision.cluster import Cluster
 from shoal.runtime.kafka.provision.control import order_now
 from shoal.runtime.kafka.provision.key_checks import Checks, checks_of, refuse_other_keys, together
 from shoal.runtime.kafka.provision.layout import Layout, layout
-from shoal.runtime.kafka.provision.passwords import password_of, refuse_shared_variables
-from shoal.runtime.kafka.provision.plan import Change, Plan
+from shoal.runtime.kafka.provision.plan import Plan
 from shoal.runtime.kafka.provision.refusals import at_home_nowhere, check, is_ours, paths_of, refuse_closeness
 from shoal.runtime.kafka.provision.served import Served, former_topics, served_next, served_of
-from shoal.runtime.kafka.provision.widening import fingerprint, seen_by_role, widened
 from shoal.runtime.kafka.serve.stateful import reuse_told, reuses
+from shoal.runtime.provision.change import Change
+from shoal.runtime.provision.passwords import password_of, refuse_shared_variables
+from shoal.runtime.provision.widening import fingerprint, seen_by_role, widened
 
 
 class Provisioner:

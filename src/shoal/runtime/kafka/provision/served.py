@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from shoal.connect.kafka import Source
-from shoal.core.errors import InputError, PolicyError
-from shoal.core.schema import Column, declared
+from shoal.core.errors import PolicyError
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.provision.audit import Applying, Audit
+from shoal.runtime.provision.said import said
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -39,6 +39,7 @@ def definition(policy: Policy, role: str) -> str:
     """A short name of all that decides what a view publishes."""
     view = policy.views[role]
     folder = Path(policy.path).parent if policy.path else Path()
+    # everything that changes what readers get, and nothing else: a comment in the policy must not make a new version
     whole = {
         "show": "everything" if view.show == "everything" else sorted(view.show),
         "masks": {c: [said(m, folder) for m in many] for c, many in sorted(view.masks.items())},
@@ -50,26 +51,6 @@ def definition(policy: Policy, role: str) -> str:
         "columns": {n: said(c) for n, c in policy.schema.columns.items()},
     }
     return hashlib.sha256(msgspec.json.encode(whole, order="sorted")).hexdigest()[:16]
-
-
-def said(value: Any, folder: Path | None = None) -> Any:
-    """What a policy says, as plain values; a tree's file is told by what stands in it, not by its name."""
-    plain = declared(value) if isinstance(value, Column) else msgspec.to_builtins(value)
-    return _read(plain, folder or Path())
-
-
-def _read(plain: Any, folder: Path) -> Any:
-    if isinstance(plain, list | tuple):
-        return [_read(part, folder) for part in plain]
-    if not isinstance(plain, dict):
-        return plain
-    out = {name: _read(part, folder) for name, part in plain.items()}
-    if out.get("use") == "tree" and out.get("file") is not None:
-        try:
-            out["file"] = hashlib.sha256((folder / out["file"]).read_bytes()).hexdigest()[:16]
-        except OSError as error:
-            raise InputError(f"cannot read the tree ({error.strerror})", where=str(folder / out["file"])) from None
-    return out
 
 
 def first_topic(policy: Policy, role: str) -> str:
@@ -112,11 +93,14 @@ def served_next(
     for role in policy.views:
         wanted, former = definition(policy, role), known.get(role)
         if former is not None and former.definition == wanted and not anew:
+            # a topic somebody deleted is filled from the start: state of the old one would skip what was published
+            # before
             gone = there is not None and former.topic not in there
             out[role] = msgspec.structs.replace(former, name=_fresh(former.topic), starts={}) if gone else former
             continue
         version = 1 if former is None else former.version + 1
         tried = begun.get(role)
+        # an apply that was killed may have published under its version already: never two definitions under one name
         if tried is not None and tried.version >= version:
             version = tried.version if tried.definition == wanted else tried.version + 1
         topic = first_topic(policy, role) + (f".v{version}" if version > 1 else "")

@@ -10,9 +10,9 @@ from shoal.connect.kafka import TIMEOUT, library, told
 from shoal.runtime.kafka.provision.audit import Applying
 from shoal.runtime.kafka.provision.backfill import Log
 from shoal.runtime.kafka.provision.control import order_now
-from shoal.runtime.kafka.provision.plan import Change
 from shoal.runtime.kafka.provision.provision import Provisioner
 from shoal.runtime.kafka.provision.served import served_of
+from shoal.runtime.provision.change import Change
 
 
 class Member(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.core.schema import Column
 from shoal.policy.document import Policy
-from shoal.runtime.kafka.provision.served import said
+from shoal.runtime.provision.said import said
 from shoal.views.role_view import RoleView
 
 # the number by which a promise is stricter, and in which direction
