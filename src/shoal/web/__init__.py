@@ -1,0 +1,1 @@
+"""Pages in a browser: the studio, where a release is made by hand, and the live page of a running stream."""

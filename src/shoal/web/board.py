@@ -1,0 +1,150 @@
+"""How a run goes, kept for whoever looks: a few figures twice a second, bounded, and never a value.
+
+The run's own loop calls :meth:`Board.look`; between two samples that is one look at the clock, so a page costs the run
+nearly nothing. Everything else (markup, pictures) is made in the server's thread, when a page asks.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+EVERY = 0.5  # seconds between two samples
+MOST = 600  # samples that are kept: older ones are thinned, so that the history of a long run fits
+ERRORS = 20
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """One look at a run. What a run does not know is left out."""
+
+    at: float  # seconds since it began
+    events: int = 0
+    released: int = 0
+    withheld: int = 0
+    levels: dict[str, int] = {}
+    reasons: dict[str, int] = {}
+    figures: dict[str, float] = {}  # z, goal, p_k, smallest group, delay, held, lag, memory
+    views: dict[str, tuple[int, int, int]] = {}  # of a service: written, withheld, held
+
+
+class Board:
+    """The history of one run.
+
+    >>> board = Board("visits", lambda: Sample(0.0, events=3), clock=iter([0.0, 0.1, 2.0]).__next__)
+    >>> board.look(), board.look(), len(board.history)
+    (None, None, 1)
+    """
+
+    def __init__(self, title: str, sample: Callable[[], Sample], clock: Callable[[], float] = time.monotonic) -> None:
+        self.title = title
+        self.history: list[Sample] = []
+        self.errors: list[tuple[float, str]] = []
+        self.changed = 0
+        self.ended = False
+        self.listeners = 0
+        self._sample, self._clock = sample, clock
+        self._began = clock()
+        self._next = self._began + EVERY
+
+    def look(self, *, now: bool = False) -> None:
+        """Take a sample if it is time to."""
+        at = self._clock()
+        if at < self._next and not now:
+            return
+        self._next = at + EVERY
+        taken = msgspec.structs.replace(self._sample(), at=at - self._began)
+        if len(self.history) >= MOST:
+            self.history = self.history[::2]
+        self.history.append(taken)
+        self.changed += 1
+
+    def failed(self, words: str) -> None:
+        """Remember an error; whoever calls this gives no value away."""
+        self.errors = [*self.errors[-ERRORS + 1 :], (self._clock() - self._began, words)]
+        self.changed += 1
+
+    def end(self) -> None:
+        """The run is over."""
+        self.look(now=True)
+        self.ended = True
+        self.changed += 1
+
+    def rates(self) -> list[tuple[float, float]]:
+        """Events per second between samples."""
+        pairs = zip(self.history, self.history[1:], strict=False)
+        # the last sample of a run comes at once: so short a time says nothing of its rate
+        return [(b.at, (b.events - a.events) / (b.at - a.at)) for a, b in pairs if b.at - a.at > EVERY / 2]
+
+
+def memory() -> float:
+    """Megabytes this process has in use, where the system tells."""
+    try:
+        with open("/proc/self/statm", "rb") as told:  # noqa: PTH123 - no file, an answer of the system
+            return int(told.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def of_stream(counters: Mapping[str, int], found: Mapping[str, Any], goal: float | None = None) -> Sample:
+    """A sample of a stream method's own counters and figures.
+
+    >>> of_stream({"events": 5, "released": 3, "withheld": 2, "level_0": 3, "rare": 2}, {"z": 4}).reasons
+    {'shown by too few people': 2}
+    """
+    from shoal.report.stream_page import reasons
+
+    decision = found.get("decision")
+    told = {
+        "z": found.get("z"),
+        "goal reached": None if decision is None else float(decision.reached),
+        "goal": goal,
+        "p_k": None if decision is None else decision.p,
+        "smallest group": found.get("smallest_group", found.get("least_real")),
+        "delay": found.get("delay_mean"),
+        "longest delay": found.get("delay_most"),
+        "held": found.get("held"),
+        "memory": memory(),
+    }
+    return Sample(
+        0.0,
+        int(counters.get("events", 0)),
+        int(counters.get("released", 0)),
+        int(counters.get("withheld", 0)),
+        {name.replace("_", " "): int(n) for name, n in counters.items() if name.startswith("level_")},
+        dict(reasons(counters)),
+        {name: float(value) for name, value in told.items() if value is not None},
+    )
+
+
+def of_service(counters: Any) -> Sample:
+    """A sample of the counters of a Kafka worker."""
+    figures = {"lag": float(sum(counters.lag.values())), "dead letters": float(counters.dead), "memory": memory()}
+    if counters.smallest:
+        figures["smallest group"] = float(min(counters.smallest.values()))
+    figures["delay"] = counters.commit_seconds
+    why: dict[str, int] = {}
+    for (_, reason), count in dict(counters.reasons).items():
+        why[reason] = why.get(reason, 0) + count
+    views = {
+        role: (n, counters.withheld.get(role, 0), counters.held.get(role, 0))
+        for role, n in dict(counters.written).items()
+    }
+    return Sample(
+        0.0,
+        counters.read,
+        sum(n for n, _, _ in views.values()),
+        sum(n for _, n, _ in views.values()),
+        reasons=why,
+        figures=figures,
+        views=views,
+    )
+
+
+def tail(pairs: Sequence[tuple[float, float]], most: int = 240) -> list[tuple[float, float]]:
+    """As many points as a picture shows."""
+    step = max(1, len(pairs) // most)
+    return list(pairs[::step])

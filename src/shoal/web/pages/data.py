@@ -1,0 +1,78 @@
+"""Step 1: what is in the file."""
+
+from __future__ import annotations
+
+from shoal.web.choices import HIDDEN, ROLES, Choice
+from shoal.web.html import Markup, Option, button, cell, el, select, table
+from shoal.web.pages.layout import document, form, heading, on, pager
+from shoal.web.pages.small import distribution
+from shoal.web.project import Project
+from shoal.web.summary import Summary
+
+ROWS = 12
+CARDS = 40  # columns shown as cards; a curve of a thousand instants is no reading matter
+KINDS = {
+    "table": "a table: each row is a person, or belongs to one",
+    "stream": "a stream: each row is an event in time",
+    "curves": "curves: each row is a series of numbers",
+}
+
+
+def data(project: Project, page: int = 0) -> str:
+    """Columns, types, distributions, and what looks like an identifier."""
+    chosen, frame = project.chosen, project.frame
+    naming = [n for n in project.summaries if chosen.columns.get(n, Choice("", "")).role in ("identifier", "subject")]
+    about = f"{frame.height:,} rows and {frame.width:,} columns. " + (
+        f"{len(naming)} of them look like they name someone." if naming else "No column looks like a name."
+    )
+    cards = [card(project, summary) for summary in list(project.summaries.values())[:CARDS]]
+    more = len(project.summaries) - len(cards)
+    rows = frame.slice(page * ROWS, ROWS)
+    shown = rows.select(rows.columns[:CARDS])
+    kinds = select(
+        "kind", [Option(k, w) for k, w in KINDS.items()], chosen.kind, data_submits=True, aria_label="This is"
+    )
+    return document(
+        project.name,
+        [
+            heading("What is in the file", about),
+            form(
+                project,
+                "kind",
+                el("label", "This is ", kinds, class_="inline"),
+                button("Read it so", kind="quiet nojs"),
+                kind="line",
+            ),
+            *[el("p", f"{column}: {words}", class_="note") for column, words in project.told[:8]],
+            el("div", cards, class_="columns"),
+            el("p", f"and {more:,} more columns", class_="about") if more > 0 else None,
+            el("h2", "Rows"),
+            table(
+                list(shown.columns), [[cell(v) for v in row] for row in shown.iter_rows()], caption="Rows of the file"
+            ),
+            pager(f"/p/{project.id}/data?page=", page, ROWS, frame.height, "rows"),
+            on(project, "roles"),
+        ],
+        project=project,
+        step="data",
+    )
+
+
+def card(project: Project, summary: Summary) -> Markup:
+    """One column."""
+    choice = project.chosen.columns.get(summary.name, Choice(HIDDEN, ""))
+    missing = f", {summary.missing:,} missing" if summary.missing else ""
+    return el(
+        "article",
+        el("h3", summary.name),
+        el("p", f"{summary.type}, {summary.distinct:,} different{missing}", class_="about"),
+        distribution(summary, project.frame.height),
+        el(
+            "p",
+            el("span", choice.role, class_=f"role {choice.role}", title=ROLES.get(choice.role)),
+            " ",
+            choice.why,
+            class_="why",
+        ),
+        class_="column",
+    )

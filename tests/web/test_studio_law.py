@@ -1,0 +1,219 @@
+"""The law of the studio: it hands out, byte for byte, what the command line makes of the policy it hands out."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import polars as pl
+import pytest
+from starlette.testclient import TestClient
+
+from shoal.datasets.hospital import hospital
+from shoal.datasets.series import sales_curves
+from shoal.datasets.streams import stream
+from shoal.web.project import Project
+from shoal.web.studio import Studio
+from tests.cli.in_process import call
+from tests.web.forms import opened, post
+
+PATIENTS = hospital(160, seed=3, visits=1.3)
+
+
+def run(visitor: TestClient, project: Project, **sent: object) -> None:
+    assert post(visitor, project, "run", **sent) == 303
+    project.tasks["run"].wait(120)
+    assert project.release is not None, project.tasks["run"].progress()
+
+
+def same_as_the_command_line(visitor: TestClient, project: Project, content: bytes, folder: Path) -> None:
+    """Take release and policy away, run the command that the page shows, and compare the bytes."""
+    (folder / project.name).write_bytes(content)
+    policy = visitor.get(f"/p/{project.id}/download/policy.yaml").content
+    (folder / "policy.yaml").write_bytes(policy)
+    words = shlex.split(project.command())
+    assert words[0] == "shoal"
+    assert project.command() in visitor.get(f"/p/{project.id}/release").text.replace("&#x27;", "'")
+    done = call(words[1:], folder)
+    assert done.returncode == 0, done.stderr
+    made = words[-1]
+    assert visitor.get(f"/p/{project.id}/download/{made}").content == (folder / made).read_bytes()
+
+
+@pytest.mark.parametrize("method", ["local", "mondrian"])
+def test_a_table(visitor: TestClient, studio: Studio, tmp_path: Path, method: str) -> None:
+    content = PATIENTS.write_csv().encode()
+    project = opened(visitor, studio, "patients.csv", content)
+    at = list(project.chosen.columns)
+    assert post(visitor, project, "roles", **{f"role-{at.index('gluc')}": "plain"}) == 303
+    assert post(visitor, project, f"column/{at.index('age')}", use="intervals", borders="30, 50.5, 70") == 303
+    groups = {"value-0": "F", "group-0": "known", "value-1": "M", "group-1": "known", "value-2": "D", "group-2": ""}
+    assert post(visitor, project, f"column/{at.index('sex')}", use="tree", **groups) == 303
+    assert post(visitor, project, "promise", k="3", l="2", t="0.9") == 303
+    sent = {"waive-linked-rows": "on", "waive-unique-plain": "on"}
+    run(visitor, project, method=method, effort="low", seed="7", **sent)
+    same_as_the_command_line(visitor, project, content, tmp_path)
+
+
+def test_a_table_with_another_separator_and_a_spaced_name(visitor: TestClient, studio: Studio, tmp_path: Path) -> None:
+    content = PATIENTS.write_csv(separator=";").encode()
+    project = opened(visitor, studio, "my patients.csv", content)
+    run(visitor, project, method="mondrian", seed="1", **{"waive-linked-rows": "on"})
+    same_as_the_command_line(visitor, project, content, tmp_path)
+
+
+def test_curves(visitor: TestClient, studio: Studio, tmp_path: Path) -> None:
+    content = sales_curves(60, 12, seed=1).write_csv().encode()
+    project = opened(visitor, studio, "sales.csv", content)
+    assert project.chosen.kind == "curves"
+    assert post(visitor, project, "promise", k="6", p="3") == 303
+    run(visitor, project, seed="4")
+    same_as_the_command_line(visitor, project, content, tmp_path)
+    assert "envelope-0" in visitor.get(f"/p/{project.id}/release").text
+
+
+def test_a_recorded_stream(visitor: TestClient, studio: Studio, tmp_path: Path) -> None:
+    events = stream("domains", scale=0.0005, seed=1).rename({"subject": "client", "value": "site"})
+    content = events.write_csv().encode()
+    project = opened(visitor, studio, "visits.csv", content)
+    assert project.chosen.kind == "stream"
+    assert project.chosen.of("time", "subject") == ["time", "client"]
+    assert post(visitor, project, "promise", z="2", window="1h") == 303
+    run(visitor, project)
+    same_as_the_command_line(visitor, project, content, tmp_path)
+
+
+def test_a_release_that_is_refused_is_told_and_not_handed_out(visitor: TestClient, studio: Studio) -> None:
+    project = opened(visitor, studio, "patients.csv", PATIENTS.write_csv().encode())
+    assert post(visitor, project, "promise", k="5000") == 303
+    assert post(visitor, project, "run", method="mondrian") == 303
+    project.tasks["run"].wait(60)
+    assert project.tasks["run"].state == "failed"
+    assert project.release is None
+    assert 'class="failed"' in visitor.get(f"/p/{project.id}/release").text
+    assert visitor.get(f"/p/{project.id}/download/released.csv").status_code == 404
+
+
+def test_a_tree_as_arx_writes_it_is_imported_into_the_policy(
+    visitor: TestClient, studio: Studio, tmp_path: Path
+) -> None:
+    content = PATIENTS.write_csv().encode()
+    project = opened(visitor, studio, "patients.csv", content)
+    at = list(project.chosen.columns).index("ins_co")
+    paths = b"TK;public;*\nAOK;public;*\nIKK;public;*\nBARMER;public;*\nDAK;other;*\n"
+    asked = {"name": "ins.csv", "version": project.version}
+    answer = visitor.put(f"/p/{project.id}/tree/{at}", params=asked, content=paths)
+    assert answer.status_code == 200, answer.text
+    assert project.chosen.columns["ins_co"].hierarchy["nodes"]["other"] == {"DAK": None}
+    page = visitor.get(f"/p/{project.id}/column/{at}").text
+    assert "Level 1: 2" in page
+    wrong = visitor.put(
+        f"/p/{project.id}/tree/{at}", params={"name": "x.csv", "version": project.version}, content=b"a;b;*\n"
+    )
+    assert wrong.status_code == 422
+    run(visitor, project, method="mondrian", seed="2", **{"waive-linked-rows": "on"})
+    same_as_the_command_line(visitor, project, content, tmp_path)
+
+
+def test_methods_are_compared_and_a_point_is_taken(visitor: TestClient, studio: Studio) -> None:
+    project = opened(visitor, studio, "patients.csv", PATIENTS.write_csv().encode())
+    assert post(visitor, project, "compare") == 303
+    project.tasks["compare"].wait(120)
+    page = visitor.get(f"/p/{project.id}/choose").text
+    assert 'data-chart="frontier"' in page
+    assert 'href="#take-mondrian-5"' in page
+    assert 'id="take-mondrian-5"' in page
+    assert post(visitor, project, "take", method="mondrian", k="10") == 303
+    assert (project.chosen.settings.method, project.chosen.settings.k) == ("mondrian", 10)
+    assert "have changed since" not in visitor.get(f"/p/{project.id}/choose").text
+    assert post(visitor, project, "promise", k="10", l="") == 303
+    assert "have changed since" in visitor.get(f"/p/{project.id}/choose").text
+
+
+def test_a_task_can_be_watched_and_cancelled(visitor: TestClient, studio: Studio) -> None:
+    project = opened(visitor, studio, "patients.csv", PATIENTS.write_csv().encode())
+    with visitor.stream("GET", f"/p/{project.id}/tasks/load") as told:
+        assert any('"state":"done"' in line for line in told.iter_lines())
+    assert post(visitor, project, "run", method="local", effort="high") == 303
+    answer = visitor.post(f"/p/{project.id}/tasks/run/cancel")
+    assert answer.status_code == 303
+    project.tasks["run"].wait(60)
+    assert project.tasks["run"].state == "cancelled"
+    assert project.release is None
+    assert "Nothing was released" in visitor.get(f"/p/{project.id}/choose").text
+
+
+def test_the_join_attack_with_a_second_file(visitor: TestClient, studio: Studio) -> None:
+    content = PATIENTS.write_csv().encode()
+    project = opened(visitor, studio, "patients.csv", content)
+    run(visitor, project, method="mondrian", seed="1", **{"waive-linked-rows": "on"})
+    asked = {"name": "roll.csv", "on": ["age", "sex"]}
+    assert visitor.put(f"/p/{project.id}/attack", params=asked, content=content).status_code == 200
+    assert "0 of" in project.attacks[0][1]
+    assert "roll.csv" in visitor.get(f"/p/{project.id}/release?tab=attack").text
+    lacking = pl.DataFrame({"x": [1]}).write_csv().encode()
+    answer = visitor.put(f"/p/{project.id}/attack", params=asked, content=lacking)
+    assert answer.status_code == 422
+    assert "age" in answer.text
+    assert len(list(studio.folder.iterdir())) == 1, "registers are wiped at once"
+
+
+@pytest.mark.parametrize(
+    ("action", "sent", "words"),
+    [
+        ("promise", {"k": "x"}, "whole number"),
+        ("promise", {"k": "1"}, "at least 2"),
+        ("promise", {"t": "7"}, "between 0 and 1"),
+        ("roles", {"role-0": "subject", "role-1": "subject"}, "two columns"),
+        ("run", {"seed": "-3"}, "seed"),
+        ("column/4", {"use": "range", "min": "50", "max": "20"}, "first not above"),
+        ("column/4", {"use": "intervals", "borders": "5, 3"}, "must rise"),
+        ("column/4", {"use": "prefix", "length": "3"}, "does not fit"),
+    ],
+)
+def test_what_is_wrong_in_a_form_is_said_on_its_page(
+    visitor: TestClient, studio: Studio, action: str, sent: dict[str, str], words: str
+) -> None:
+    project = opened(visitor, studio, "patients.csv", PATIENTS.write_csv().encode())
+    before = project.chosen
+    answer = visitor.post(f"/p/{project.id}/{action}", data={"version": project.version, **sent})
+    assert answer.status_code == 422
+    assert words in answer.text
+    assert project.chosen == before
+
+
+def test_a_slider_tries_another_z_beside_the_model(visitor: TestClient, studio: Studio) -> None:
+    events = stream("domains", scale=0.0005, seed=1).rename({"subject": "client", "value": "site"})
+    project = opened(visitor, studio, "visits.csv", events.write_csv().encode())
+    shares = []
+    for z in ("2", "30"):
+        assert post(visitor, project, "try", z=z, window="1h") == 303
+        project.tasks["trial"].wait(120)
+        found = project.tasks["trial"].result
+        assert found is not None, project.tasks["trial"].progress()
+        assert found.counters["released"] + found.counters["withheld"] == events.height
+        assert 0 <= found.measured <= 1
+        assert 0 <= found.model <= 1
+        shares.append(found.counters["released"])
+    assert shares[0] > shares[1]
+    page = visitor.get(f"/p/{project.id}/promise").text
+    assert 'data-chart="hidden-this stream"' in page
+    assert "by the model" in page
+
+
+def test_roles_side_by_side_and_what_they_learn_together(visitor: TestClient, studio: Studio) -> None:
+    root = Path(__file__).resolve().parents[2] / "examples" / "hospital"
+    project = opened(visitor, studio, "patients.csv", (root / "patients.csv").read_bytes())
+    policy = (root / "policy.yaml").read_bytes()
+    answer = visitor.put(f"/p/{project.id}/roleviews", params={"name": "policy.yaml"}, content=policy)
+    assert answer.status_code == 200, answer.text
+    project.tasks["roles"].wait(120)
+    found = project.tasks["roles"].result
+    assert found is not None, project.tasks["roles"].progress()
+    assert [seen.role for seen in found.seen] == ["doctor", "nurse", "administration", "billing", "research"]
+    page = visitor.get(f"/p/{project.id}/views").text
+    assert "What nurse sees" in page
+    assert "records linked" in page
+    wrong = visitor.put(f"/p/{project.id}/roleviews", params={"name": "p.yaml"}, content=b"columns: {agee: quasi")
+    assert wrong.status_code == 422
+    assert "YAML" in wrong.text
