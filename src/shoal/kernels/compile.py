@@ -6,6 +6,7 @@ No fast-math anywhere: a release must not depend on the rounding of one machine.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from shoal.kernels.lazy import Lazy
 
 PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")  # kernels stay Python functions
 OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "boundscheck": None}
+OPTIONS["_nrt"] = True  # said, or a kernel that creates arrays would not compile where a bare one calls it first
 
 
 def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -28,7 +30,7 @@ def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
 
         return Kernel(function, targetoptions={**OPTIONS, **options})
 
-    return Lazy(function, make)
+    return Lazy(function, make, _ready)
 
 
 # for loops that hand their arrays on to other functions for every element: without numba's reference counting,
@@ -46,7 +48,16 @@ def light(function: Callable[..., Any]) -> Any:
 
         return Light(function, targetoptions=dict(OPTIONS))
 
-    return Lazy(function, make)
+    return Lazy(function, make, lambda function, _: function)
+
+
+def _ready(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
+    """What an earlier run has compiled."""
+    if "numba" in sys.modules:
+        return None
+    from shoal.kernels.ready import find
+
+    return find(function, arguments)
 
 
 def instruction(function: Callable[..., Any]) -> Any:

@@ -16,6 +16,7 @@ from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher
 
 from shoal.kernels import kept as kept  # where this module is loaded, kernels are kept by content
+from shoal.kernels.ready import keep
 from shoal.kernels.talk import compiling
 
 
@@ -112,6 +113,17 @@ class Kernel(CPUDispatcher):
             self._cached = True
             self.enable_caching()
         return super().compile(sig)
+
+    def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
+        """Compile for these arguments, and keep what was compiled for runs without the compiler."""
+        known = set(self.overloads)
+        compiler: Any = super()
+        found = compiler._compile_for_args(*arguments, **named)
+        made: dict[Any, Any] = self.overloads
+        for kinds in set(made) - known:
+            if made[kinds].library._compiled_object is not None:  # as it is when it was loaded
+                keep(self.py_func, arguments, made[kinds])
+        return found
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """The types of a call from another kernel."""

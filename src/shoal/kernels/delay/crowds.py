@@ -3,6 +3,7 @@
 import numpy as np
 
 from shoal.kernels.compile import bare
+from shoal.kernels.shared.promises import T_EQUAL
 
 SEVERAL = -2  # different values; -1 is the code of no missing value
 
@@ -47,14 +48,29 @@ def has_room(person, slot, who):
 
 
 @bare
+def admits(person, slot, who):
+    """Whether someone is remembered with a box, or can be without anyone giving way. O(K)."""
+    for e in range(person.shape[1]):
+        if person[slot, e] == who or person[slot, e] == 0:
+            return True
+    return False
+
+
+@bare
+def nothing(rules, s):
+    """The code of no value: a missing one, but for closeness that is a value like any other."""
+    return rules.missing[s] if rules.kind[s] < T_EQUAL else -1
+
+
+@bare
 def note_values(rules, published, slot, row, who, again):
     """Note the sensitive values of someone who is remembered with a box, ``again`` beside those they had."""
     for e in range(published.person.shape[1]):
         if published.person[slot, e] == who:
             for s in range(rules.kind.shape[0]):
-                had, value = published.value[slot, e, s], rules.value[s, row]
-                if again and rules.people and had != rules.missing[s] and had != value:
-                    value = had if value == rules.missing[s] else np.int32(SEVERAL)
+                had, value, none = published.value[slot, e, s], rules.value[s, row], nothing(rules, s)
+                if again and rules.people and had != none and had != value:
+                    value = had if value == none else np.int32(SEVERAL)
                 published.value[slot, e, s] = value
             break
 

@@ -12,7 +12,18 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.kernels.compile import bare, kernel
-from shoal.kernels.delay.crowds import SEVERAL, count_values, crowd_since, has_room, is_new, note_values, rank, use
+from shoal.kernels.delay.crowds import (
+    SEVERAL,
+    admits,
+    count_values,
+    crowd_since,
+    has_room,
+    is_new,
+    note_values,
+    nothing,
+    rank,
+    use,
+)
 from shoal.kernels.delay.stream_boxes import HULL, MISSING, box_of, covers
 from shoal.kernels.shared.promises import DISTINCT, T_EQUAL, holds, is_void, judge_counts, people_in
 
@@ -42,7 +53,7 @@ class Published(NamedTuple):
     kth: np.ndarray  # int64[R]: the use by the k-th latest person
     cells: np.ndarray  # uint64[q, CELLS + 1, R / 64]; the last cell is for missing numbers
     branches: np.ndarray  # uint64[q, L, CELLS, R / 64]
-    words: np.ndarray  # int64[2]: how many words of a bitset are in use; below which slot every slot is in use
+    words: np.ndarray  # int64[3]: words of a bitset in use; below which slot all are in use; whether people come again
     named: np.ndarray  # int64[R]: its number in ``Released``, -1 if it was not released with since the last push
 
 
@@ -91,7 +102,7 @@ def release_group(tuples, prints, rules, work, published, horizon, released, mem
         released.people[row] = people
         released.again[row] = False
         released.cause[row] = released.count[2]
-    if horizon.usable:
+    if horizon.usable and not _forgetful(rules, published, people):
         _keep(tuples, prints, rules, published, horizon, released, b, members, count)
     return True
 
@@ -146,16 +157,23 @@ def _copy_box(published, slot, released, b):
 
 @kernel
 def _diverse(rules, work, published, since, slot, row, who):
-    """Whether the crowd of a box, this tuple included, keeps the promises about sensitive values."""
+    """Whether the crowd of a box, this tuple included, keeps the promises about sensitive values.
+
+    Where people come again, only those who are remembered can be counted once: a box that has no room to remember
+    another is not given to another, and all whom it was given to are judged, each once. Where every tuple is a person,
+    kinds other than distinct are judged by the tally of all it was given.
+    """
     for s in range(rules.kind.shape[0]):
         if is_void(rules, s):
             continue
+        if published.words[2] and not admits(published.person, slot, who):
+            return False
         size = rules.size[s]
         value = rules.value[s, row]
         total = 0.0
         if not _people_diverse(rules, s, work, published, since, slot, value, who):
             return False
-        if rules.kind[s] == DISTINCT:
+        if rules.kind[s] == DISTINCT or published.words[2]:
             continue
         if published.tally.shape[0] == 1 or published.tally.shape[2] < size:
             return False  # too many values to count for every box: fail closed
@@ -177,38 +195,53 @@ def _people_diverse(rules, s, work, published, since, slot, value, who):
     """Whether the people remembered with a box, and ``who`` with ``value``, are diverse.
 
     Which values someone with several holds is forgotten, so they are counted as holders of every value; for closeness,
-    where that could also help, nobody may hold several. Where nobody does, kinds other than distinct are judged by all
-    the box was given, not by whom it remembers.
+    where that could also help, nobody may hold several. Distinct is judged of the people within the horizon: whoever
+    came before them can only add to it.
     """
     several, single = 0.0, 0.0
     known = False
+    none = nothing(rules, s)
+    judged = rules.kind[s] == DISTINCT or published.words[2] != 0
     for e in range(published.person.shape[1]):
-        if published.person[slot, e] == 0 or published.stamp[slot, e] <= since:
+        if published.person[slot, e] == 0 or (rules.kind[s] == DISTINCT and published.stamp[slot, e] <= since):
             continue
         had = published.value[slot, e, s]
         if published.person[slot, e] == who:
             known = True
-            if had == rules.missing[s]:
+            if had == none:
                 had = np.int32(value)
-            elif value != rules.missing[s] and had != value:
+            elif value != none and had != value:
                 had = np.int32(SEVERAL)
         if had == SEVERAL:
             several += 1.0
-        elif had != rules.missing[s]:
+        elif had != none:
             work.count[had] += 1.0
             single += 1.0
-    if not known and value != rules.missing[s]:
+    if not known and value != none:
         work.count[value] += 1.0
         single += 1.0
     fine = True
-    if several > 0.0 or rules.kind[s] == DISTINCT:
+    if several > 0.0 or judged:
         for v in range(rules.size[s]):
             work.count[v] += several
         total = single + several * rules.size[s]
-        fine = rules.kind[s] < T_EQUAL and judge_counts(rules, s, work.count, total, single + several)
+        fine = judge_counts(rules, s, work.count, total, single + several)
+        if rules.kind[s] >= T_EQUAL and several > 0.0:
+            fine = False
     for v in range(rules.size[s]):
         work.count[v] = 0.0
     return fine
+
+
+@kernel
+def _forgetful(rules, published, people):
+    """Whether so many people could not all be remembered, where that is needed to count each once."""
+    if published.words[2] == 0 or people <= published.person.shape[1]:
+        return False
+    for s in range(rules.kind.shape[0]):
+        if not is_void(rules, s):
+            return True
+    return False
 
 
 @kernel

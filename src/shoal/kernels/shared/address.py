@@ -25,7 +25,7 @@ def _pointer(typing, address):
 @instruction
 def prefetch(typing, array, index):
     """Ask the memory for an element that will be needed, and do not wait for it. Changes nothing."""
-    from llvmlite import ir  # type: ignore[import-untyped]
+    from llvmlite import ir
     from numba import types
 
     def generate(context, builder, signature, arguments):

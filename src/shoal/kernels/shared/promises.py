@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.kernels.compile import kernel, light
+from shoal.kernels.compile import bare, kernel, light
 
 DISTINCT, ENTROPY, RECURSIVE, FREQUENCY, T_EQUAL, T_ORDERED, T_HIERARCHICAL = range(7)
 SLACK = 1e-9  # floating point only: sums of shares are not exact
@@ -57,7 +57,7 @@ def workspace(rules):
     )
 
 
-@kernel
+@bare
 def people_in(rules, rows, start, stop, work):
     """How many people ``rows[start:stop]`` are. O(rows)."""
     if rules.people == 0:
@@ -91,7 +91,7 @@ def holds(rules, rows, start, stop, work):
     return True
 
 
-@kernel
+@bare
 def count_values(rules, s, rows, start, stop, work, count):
     """Count people per value of promise s into ``count``, which the caller clears.
 

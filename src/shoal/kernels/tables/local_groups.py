@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare, kernel
 from shoal.kernels.tables.local_pairs import stretch, weighted_cost
 
 
@@ -52,7 +52,7 @@ def make_groups(codes, pairs, label, room):
     return Groups(low, high, size, cost, head, follow, back, label)
 
 
-@kernel
+@bare
 def move(groups, row, new):
     """Take a row from its group's list to the list of another."""
     before, after = groups.back[row], groups.next[row]
@@ -93,7 +93,7 @@ def new_draft(room, m):
     )
 
 
-@kernel
+@bare
 def copy_draft(source, target, pool, count):
     """The first ``pool`` labels and ``count`` groups of a draft."""
     for y in range(pool):
@@ -104,3 +104,31 @@ def copy_draft(source, target, pool, count):
         for j in range(source.low.shape[1]):
             target.low[g, j] = source.low[g, j]
             target.high[g, j] = source.high[g, j]
+
+
+@bare
+def settle_draft(groups, chosen, taken, picked, pool, size, keep, kept, real, free, frees):
+    """Make a draft real; the new number of free groups."""
+    cores = 0
+    for z in range(picked):
+        g = chosen[z]
+        if taken[z] < groups.size[g]:
+            real[cores] = g
+            cores += 1
+        else:
+            free[frees] = g
+            frees += 1
+            groups.size[g] = 0
+    for g in range(cores, kept):
+        frees -= 1
+        real[g] = free[frees]
+    for g in range(kept):
+        to = real[g]
+        groups.size[to] = keep.size[g]
+        groups.cost[to] = keep.cost[g]
+        for j in range(keep.low.shape[1]):
+            groups.low[to, j] = keep.low[g, j]
+            groups.high[to, j] = keep.high[g, j]
+    for y in range(size):
+        move(groups, pool[y], real[keep.label[y]])
+    return frees

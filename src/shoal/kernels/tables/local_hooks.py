@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from shoal.kernels.compile import kernel, light
-from shoal.kernels.shared.promises import DISTINCT, T_EQUAL, count_values, judge_counts, people_in
+from shoal.kernels.compile import bare, kernel, light
+from shoal.kernels.shared.promises import DISTINCT, SLACK, T_EQUAL, count_values, distance, judge_counts, people_in
 
 KEPT = -2
 FEW = -1  # too few people
@@ -27,7 +27,7 @@ def grows(rules):
     return True
 
 
-@kernel
+@bare
 def failing(rules, rows, start, stop, work, count):
     """The first promise that ``rows[start:stop]`` break as a group: KEPT, FEW, or its number.
 
@@ -46,14 +46,40 @@ def failing(rules, rows, start, stop, work, count):
     return np.int64(KEPT)
 
 
-@kernel
+@bare
+def tally(rules, held, row, step):
+    """Count a row into ``held[s, value]`` (``step`` 1), or out of it (-1). Only where every row is a person."""
+    for s in range(rules.kind.shape[0]):
+        held[s, rules.value[s, row]] += step
+
+
+@bare
+def lacking(rules, held, total):
+    """The first promise that a group of ``total`` single-row people breaks, and the size to look at it again.
+
+    ``held[s, value]`` are its counts. Of t-closeness, a row more or less moves at most 1 / size of the mass: with a
+    distance far above t, as many rows must come before another look can find it kept.
+    """
+    if total < rules.k:
+        return np.int64(FEW), total + 1
+    for s in range(rules.kind.shape[0]):
+        if rules.kind[s] >= T_EQUAL:
+            over = distance(rules, s, held[s], float(total)) - rules.bound[s] - SLACK
+            if over > 0.0:
+                return np.int64(s), total + max(1, int(np.ceil(total * over / (1.0 - min(over, 0.999)) - 1e-6)))
+        elif not judge_counts(rules, s, held[s], float(total), float(total)):
+            return np.int64(s), total + 1
+    return np.int64(KEPT), total
+
+
+@bare
 def clear(rules, s, rows, start, stop, count):
     """Undo what :func:`failing` left."""
     for at in range(start, stop):
         count[rules.value[s, rows[at]]] = 0.0
 
 
-@kernel
+@bare
 def peak(rules, s, rows, start, stop, count):
     """The highest count of a value."""
     most = 0.0
@@ -62,7 +88,7 @@ def peak(rules, s, rows, start, stop, count):
     return most
 
 
-@kernel
+@bare
 def wanted(rules, s, count, total, most, value):
     """Whether one more row of ``value`` brings a group nearer to promise s; ``most`` is the highest count."""
     kind = rules.kind[s]
@@ -79,7 +105,8 @@ def wanted(rules, s, count, total, most, value):
 def trim(rules, rows, stop, work, count):
     """Reorder ``rows[:stop]`` so that a front part keeps the promises; its length, or 0.
 
-    Rows of the most over-represented value leave first, a quarter of the surplus at a time. O(rows x values).
+    Rows of the most over-represented value leave first, a quarter of the surplus at a time. O(rows x values). Of
+    t-closeness with equal distances, the size of the largest part is found first, and all surplus rows leave at once.
     """
     while True:
         s = failing(rules, rows, 0, stop, work, count)
@@ -90,6 +117,17 @@ def trim(rules, rows, stop, work, count):
         if rules.kind[s] == DISTINCT:
             clear(rules, s, rows, 0, stop, count)
             return 0
+        if rules.kind[s] == T_EQUAL and rules.people == 0:
+            keep = _largest(rules, s, count, stop)
+            if keep < rules.k:
+                clear(rules, s, rows, 0, stop, count)
+                return 0
+            before = stop
+            stop = _drop_surplus(rules, s, rows, stop, keep, count)
+            clear(rules, s, rows, 0, before, count)
+            if stop < before:
+                continue
+            failing(rules, rows, 0, stop, work, count)
         worst = -np.inf
         value = -1
         for v in range(rules.size[s]):
@@ -108,3 +146,40 @@ def trim(rules, rows, stop, work, count):
                 rows[at], rows[stop] = rows[stop], rows[at]
                 leave -= 1
             at -= 1
+
+
+@kernel
+def _largest(rules, s, count, total):
+    """Rows of the largest part that may be t-close: the share of mass that its values can match falls as it grows."""
+    least, most = 0, total
+    while least < most:
+        middle = (least + most + 1) // 2
+        matched = 0.0
+        for v in range(rules.size[s]):
+            matched += min(count[v], rules.overall[s, v] * middle)
+        if matched >= (1.0 - rules.bound[s] - SLACK) * middle:
+            least = middle
+        else:
+            most = middle - 1
+    return least
+
+
+@kernel
+def _drop_surplus(rules, s, rows, stop, keep, count):
+    """Move rows of over-represented values behind the others, ``keep`` rows to stay; how many stay."""
+    surplus = 0.0
+    for v in range(rules.size[s]):
+        surplus += max(0.0, count[v] - rules.overall[s, v] * keep)
+    if surplus <= 0.0:
+        return stop
+    share = min(1.0, (stop - keep) / surplus)
+    for v in range(rules.size[s]):
+        count[v] = np.floor(max(0.0, count[v] - rules.overall[s, v] * keep) * share)
+    end = stop
+    for at in range(end - 1, -1, -1):
+        value = rules.value[s, rows[at]]
+        if count[value] > 0.0:
+            count[value] -= 1.0
+            stop -= 1
+            rows[at], rows[stop] = rows[stop], rows[at]
+    return stop

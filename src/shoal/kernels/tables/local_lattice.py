@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare, kernel
 from shoal.kernels.tables.local_hooks import KEPT, clear, failing, trim
 from shoal.kernels.tables.local_pairs import mixed, pair_cost
 
@@ -93,20 +93,6 @@ def mean_costs(tree, units):
             base = tree.offset[j] + units.codes[u, j] * tree.depth[j]
             for level in range(tree.depth[j]):
                 out[j, level] += tree.cost[base + level] * (units.count[u] / total)
-    return out
-
-
-@kernel
-def vectors_of(tree, boxes):
-    """The level vector at which each box (``boxes[g, 0]`` to ``boxes[g, 1]``) is one tuple: int8[g, m]."""
-    g, _, m = boxes.shape
-    out = np.zeros((g, m), np.int8)
-    for at in range(g):
-        for j in range(m):
-            low = tree.offset[j] + boxes[at, 0, j] * tree.depth[j]
-            high = tree.offset[j] + boxes[at, 1, j] * tree.depth[j]
-            while tree.mark[low + out[at, j]] != tree.mark[high + out[at, j]]:
-                out[at, j] += 1
     return out
 
 
@@ -197,7 +183,7 @@ class State(NamedTuple):
     sizes: np.ndarray  # int64[3]: groups, unassigned units, live vectors
 
 
-@kernel
+@bare
 def _count(keys, part, units, place, left, slot, table, k):
     """Count the unassigned rows of each tuple at a level vector; whether one has k."""
     size = 1024
@@ -237,7 +223,7 @@ def _count(keys, part, units, place, left, slot, table, k):
     return enough
 
 
-@kernel
+@bare
 def _price(tree, codes, level):
     total = 0.0
     for j in range(codes.shape[0]):
@@ -245,7 +231,7 @@ def _price(tree, codes, level):
     return total
 
 
-@kernel
+@bare
 def _open(tree, units, level, place, left, slot, table, k, price, label, groups):
     """Open every tuple with k rows that is cheap enough; the least cost of those that are not yet."""
     best = np.inf

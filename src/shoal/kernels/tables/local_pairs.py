@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare, kernel
 from shoal.kernels.shared.boxes import Shape, cell_cost
 
 # a call that hands over some twenty arrays costs more than the few sums it does
@@ -28,7 +28,7 @@ class Pairs(NamedTuple):
 
 @kernel
 def make_pairs(shape):
-    """The table. O(codes² x levels) per small column."""
+    """The table, both ways round. O(codes² x levels) per small column."""
     m = shape.size.shape[0]
     start = np.full(m, -1, np.int64)
     total = 0
@@ -44,6 +44,7 @@ def make_pairs(shape):
         for low in range(size):
             for high in range(low + 1, size):
                 table[start[j] + low * size + high] = shape.weight[j] * cell_cost(shape, j, low, high)
+                table[start[j] + high * size + low] = table[start[j] + low * size + high]
     return Pairs(start, shape.size, table, shape)
 
 
@@ -70,7 +71,7 @@ def joined_cost(pairs, low, high, g, codes, row, most):
     return total
 
 
-@kernel
+@bare
 def stretch(low, high, g, codes, row):
     """Take a row into box ``g``."""
     for j in range(codes.shape[1]):

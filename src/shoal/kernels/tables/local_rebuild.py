@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare, kernel
 from shoal.kernels.shared.promises import workspace
-from shoal.kernels.tables.local_groups import copy_draft, move, new_draft
-from shoal.kernels.tables.local_hooks import FEW, KEPT, clear, failing, peak, wanted
+from shoal.kernels.tables.local_groups import copy_draft, new_draft, settle_draft
+from shoal.kernels.tables.local_hooks import FEW, KEPT, clear, failing, lacking, peak, tally, wanted
 from shoal.kernels.tables.local_index import nearest
 from shoal.kernels.tables.local_pairs import below, draw, inlined, joined_cost, pair_cost, stretch
 
@@ -41,6 +41,7 @@ def improve(codes, ids, groups, index, pairs, rules, plain, growing, seeds, most
     chosen, taken = np.empty(NEAR + 1, np.int32), np.empty(NEAR + 1, np.int64)
     work = workspace(rules)
     count = np.zeros(work.count.shape[0])
+    held = np.zeros((capacity // rules.k + MORE + 3, rules.kind.shape[0], work.count.shape[0]))
     rows = np.empty(codes.shape[0] + 1, np.int32)
     for step in range(seeds.shape[0]):
         row = seeds[step]
@@ -55,17 +56,17 @@ def improve(codes, ids, groups, index, pairs, rules, plain, growing, seeds, most
             for _try in range(TRIES if size else 0):
                 made, loss = _rebuild(
                     codes, ids, pairs, rules, plain, growing, groups, chosen, taken, picked, pool, size, limit, draft,
-                    rest, part, price, rows, work, count, state,
+                    rest, part, price, rows, work, count, held, state,
                 )  # fmt: skip
                 if made > 0 and loss <= limit:
                     limit = loss - TINY_STEP
                     kept = made
                     copy_draft(draft, keep, size, made)
             if kept:
-                frees = _settle(groups, chosen, taken, picked, pool, size, keep, kept, real, free, frees)
+                frees = settle_draft(groups, chosen, taken, picked, pool, size, keep, kept, real, free, frees)
 
 
-@kernel
+@bare
 def _pick(groups, best, found, chosen, state):
     """The neighbours to destroy, nearer ones more often: into ``chosen`` after its first; how many in all."""
     want = 2 + below(state, MORE)
@@ -84,7 +85,7 @@ def _pick(groups, best, found, chosen, state):
     return picked
 
 
-@kernel
+@bare
 def _pool(groups, chosen, taken, picked, pool, ids, rules, plain, most, rows, work, count):
     """Rows of the chosen groups. A large group gives only surplus rows; its core stays and must keep the promises."""
     size = np.int64(0)
@@ -125,10 +126,10 @@ def _pool(groups, chosen, taken, picked, pool, ids, rules, plain, most, rows, wo
     return size, loss, kept
 
 
-@kernel
+@bare
 def _rebuild(
     codes, ids, pairs, rules, plain, growing, groups, chosen, taken, picked, pool, size, limit, draft, rest, part,
-    price, rows, work, count, state,
+    price, rows, work, count, held, state,
 ):  # fmt: skip
     """One random rebuild into ``draft``: number of groups (0: failed) and their loss."""
     made = np.int64(0)
@@ -150,7 +151,7 @@ def _rebuild(
     left = size
     while left >= rules.k and loss < limit:
         members, left, cost = grow(
-            pairs, ids, rules, plain, pool, rest, left, part, price, draft, made, rows, work, count, state
+            pairs, ids, rules, plain, pool, rest, left, part, price, draft, made, -1, rows, work, count, held[0], state
         )
         if members == 0:
             if made > 0:
@@ -162,6 +163,10 @@ def _rebuild(
         made += 1
     if made == 0 or loss > limit:
         return np.int64(0), np.inf
+    counted = not growing and rules.people == 0
+    if counted and left:
+        _count_drafts(groups, chosen, taken, picked, ids, pool, size, rest, left, draft, made, rules, held)
+    failed = False
     for z in range(left):
         y = rest[z]
         row = pool[y]
@@ -173,34 +178,67 @@ def _rebuild(
             price = cost + draft.size[g] * (cost - draft.cost[g])
             if price >= bestp:
                 continue
-            if not growing and not _fits(
+            if counted:
+                tally(rules, held[g], ids[row], 1)
+                lack, _ = lacking(rules, held[g], draft.size[g] + 1)
+                tally(rules, held[g], ids[row], -1)
+                if lack != KEPT:
+                    continue
+            elif not growing and not _fits(
                 groups, chosen, taken, picked, ids, pool, size, rest, z, left, draft, g, y, rules, rows, work, count
             ):
                 continue
             bestp, bestg, bestc = price, g, cost
-        if bestg < 0:
-            return np.int64(0), np.inf
         loss += bestp
-        if loss > limit:
-            return np.int64(0), np.inf
+        failed = bestg < 0 or loss > limit
+        if failed:
+            break
+        if counted:
+            tally(rules, held[bestg], ids[row], 1)
         draft.label[y] = bestg
         draft.size[bestg] += 1
         draft.cost[bestg] = bestc
         stretch(draft.low, draft.high, bestg, codes, row)
-    return made, loss
+    if counted and left:
+        held[:made] = 0.0
+    return (np.int64(0), np.inf) if failed else (made, loss)
 
 
-@kernel
-def grow(pairs, ids, rules, plain, pool, rest, left, part, price, draft, made, rows, work, count, state):
-    """Grow draft group ``made`` from a random row by its nearest rows until it keeps the promises.
+@bare
+def _count_drafts(groups, chosen, taken, picked, ids, pool, size, rest, left, draft, made, rules, held):
+    """The values of every draft group into ``held``; rows that have no group yet are labelled -1."""
+    cores = 0
+    for z in range(picked):
+        if taken[z] < groups.size[chosen[z]]:
+            at = groups.head[chosen[z]]
+            for _ in range(taken[z]):
+                at = groups.next[at]
+            while at >= 0:
+                tally(rules, held[cores], ids[at], 1)
+                at = groups.next[at]
+            cores += 1
+    for z in range(left):
+        draft.label[rest[z]] = -1
+    for y in range(size):
+        if draft.label[y] >= 0:
+            tally(rules, held[draft.label[y]], ids[pool[y]], 1)
+
+
+@bare
+def grow(
+    pairs, ids, rules, plain, pool, rest, left, part, price, draft, made, first, rows, work, count, held, state
+):  # fmt: skip
+    """Grow draft group ``made`` by its nearest rows until it keeps the promises, from row ``first`` (-1: any).
 
     ``part[j, z]`` is the code of row ``rest[z]``; ``price[z]`` follows what the group would cost with that row.
     Returns the group's size (0: it cannot be finished; its rows stay in ``rest``), the rows left, the cost of a row.
+    ``held`` is zero before and after.
     """
     m = part.shape[0]
     low, high = draft.low, draft.high
     start = left
-    z = below(state, left)
+    counted = not plain and rules.people == 0
+    z = below(state, left) if first < 0 else first
     for j in range(m):
         low[made, j] = part[j, z]
         high[made, j] = part[j, z]
@@ -208,26 +246,41 @@ def grow(pairs, ids, rules, plain, pool, rest, left, part, price, draft, made, r
     _begin(pairs, part, low[made], left, price)
     members = np.int64(1)
     current = 0.0
+    lack = np.int64(FEW)
+    again = np.int64(0)
+    rows[0] = ids[pool[rest[left]]]
+    if counted:
+        tally(rules, held, rows[0], 1)
     while True:
-        lack = np.int64(KEPT)
         if members < rules.k:
             lack = np.int64(FEW)
-        elif not plain:
-            for at in range(members):
-                rows[at] = ids[pool[rest[start - 1 - at]]]
+        elif plain:
+            lack = np.int64(KEPT)
+        elif not counted:
             lack = failing(rules, rows, 0, members, work, count)
-        if lack == KEPT:
+        elif members >= again:
+            lack, again = lacking(rules, held, members)
+        best = -1
+        if lack != KEPT:
+            held_count = held[lack] if counted and lack >= 0 else count
+            best = _cheapest(ids, rules, lack, members, pool, rest, left, price, current, rows, work, held_count, state)
+            if lack >= 0 and not counted:
+                clear(rules, lack, rows, 0, members, count)
+        if best < 0:
+            if counted:
+                for at in range(members):
+                    tally(rules, held, rows[at], -1)
+            if lack != KEPT:
+                return np.int64(0), start, 0.0
             for at in range(left, start):
                 draft.label[rest[at]] = made
             return members, left, current
-        best = _cheapest(ids, rules, lack, members, pool, rest, left, price, current, rows, work, count, state)
-        if lack >= 0:
-            clear(rules, lack, rows, 0, members, count)
-        if best < 0:
-            return np.int64(0), start, 0.0
         cost = price[best]
         left = _take(rest, part, price, best, left)
+        rows[members] = ids[pool[rest[left]]]
         members += 1
+        if counted:
+            tally(rules, held, rows[members - 1], 1)
         if cost <= current + TINY_STEP:
             continue
         current = cost
@@ -249,9 +302,9 @@ def _begin(pairs, part, row, left, price):
         code = row[j]
         begin, size = pairs.start[j], pairs.size[j]
         if begin >= 0:
+            row_of_code = begin + code * size  # the table is symmetric
             for z in range(left):
-                other = part[j, z]
-                price[z] += pairs.table[begin + min(code, other) * size + max(code, other)]
+                price[z] += pairs.table[row_of_code + part[j, z]]
         else:
             for z in range(left):
                 other = part[j, z]
@@ -277,7 +330,7 @@ def _widen(pairs, part, j, a, b, low, high, left, price):
             )
 
 
-@kernel
+@bare
 def _take(rest, part, price, z, left):
     """Swap row z behind the rows left; how many are left."""
     left -= 1
@@ -288,7 +341,7 @@ def _take(rest, part, price, z, left):
     return left
 
 
-@kernel
+@bare
 def _cheapest(ids, rules, lack, members, pool, rest, left, price, current, rows, work, count, state):
     """The row that costs least, among those that help with what is lacking; -1 if there is none."""
     top = peak(rules, lack, rows, 0, members, count) if lack >= 0 else 0.0
@@ -312,7 +365,7 @@ def _cheapest(ids, rules, lack, members, pool, rest, left, price, current, rows,
     return best
 
 
-@kernel
+@bare
 def _fits(groups, chosen, taken, picked, ids, pool, size, rest, done, left, draft, g, y, rules, rows, work, count):
     """Whether draft group ``g`` keeps the promises with pool row ``y`` too."""
     members = np.int64(0)
@@ -339,31 +392,3 @@ def _fits(groups, chosen, taken, picked, ids, pool, size, rest, done, left, draf
     if lack >= 0:
         clear(rules, lack, rows, 0, members + 1, count)
     return lack == KEPT
-
-
-@kernel
-def _settle(groups, chosen, taken, picked, pool, size, keep, kept, real, free, frees):
-    """Make a draft real; the new number of free groups."""
-    cores = 0
-    for z in range(picked):
-        g = chosen[z]
-        if taken[z] < groups.size[g]:
-            real[cores] = g
-            cores += 1
-        else:
-            free[frees] = g
-            frees += 1
-            groups.size[g] = 0
-    for g in range(cores, kept):
-        frees -= 1
-        real[g] = free[frees]
-    for g in range(kept):
-        to = real[g]
-        groups.size[to] = keep.size[g]
-        groups.cost[to] = keep.cost[g]
-        for j in range(keep.low.shape[1]):
-            groups.low[to, j] = keep.low[g, j]
-            groups.high[to, j] = keep.high[g, j]
-    for y in range(size):
-        move(groups, pool[y], real[keep.label[y]])
-    return frees

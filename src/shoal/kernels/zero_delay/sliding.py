@@ -47,6 +47,7 @@ STEPS = 4096  # how far back one late event may look: a bound on its cost, the s
 
 _SPREAD = np.int64(-7046029254386353131)  # the golden ratio's odd 64-bit neighbour
 _FAKE = np.int64(16)
+_MARK = np.int64(15)  # of a pair: how precisely it was released last, 15 if it was withheld
 _FAKES = np.int64(1) << np.int64(32)
 _COUNT = _FAKES - np.int64(1)
 U = np.uint64
@@ -305,7 +306,7 @@ def wait_for(wait, meta, time, subject, chains, base, width):
 
 
 @bare
-def absorb(wait, ring, heap, pairs, nodes, meta, now, limit):
+def absorb(wait, ring, heap, pairs, nodes, meta, now, limit, z):
     """What waited and is no longer ahead counts from now on; it stands in the ring if it is the newest there."""
     stride, width = U(meta[STRIDE]), meta[STRIDE] - 2
     mask = U(ring.size) // stride - ONE
@@ -319,6 +320,11 @@ def absorb(wait, ring, heap, pairs, nodes, meta, now, limit):
             for level in range(width):
                 if wait[base + TWO + U(level)] != 0:
                     moved |= add(pairs, nodes, meta, wait[base + TWO + U(level)], subject, time, False)
+            if meta[STICKY] != 0 and z > 1:
+                # it was withheld when it came: without a mark, the same value would be released next time
+                leaf = find(pairs, pair_key(wait[base + TWO], subject))
+                if pairs[leaf + ONE] & _MARK == 0:
+                    pairs[leaf + ONE] |= _MARK
             newest = meta[TAIL] == meta[HEAD] or ring[(U(meta[TAIL] - 1) & mask) * stride] <= time
             if moved and newest:
                 remember(ring, meta, time, subject, wait, base + TWO, width)

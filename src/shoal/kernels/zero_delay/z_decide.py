@@ -108,7 +108,7 @@ def decide_one(
         expire_late(limit, heap, pairs, nodes, meta)
     on_time = verdict == ON_TIME
     if on_time and meta[WAITING] > 0:
-        absorb(wait, ring, heap, pairs, nodes, meta, now, limit)
+        absorb(wait, ring, heap, pairs, nodes, meta, now, limit, z)
     if time < limit:
         return -1, LATE
     if meta[PAIRS] + width > meta[CEILING] or meta[TAIL] - meta[HEAD] + meta[HEAP] >= meta[ROWS]:
