@@ -1,4 +1,4 @@
-"""Events by the batch: NDJSON, CSV (also .gz) and Parquet in, as they come; NDJSON or CSV out, line by line.
+"""Events by the batch: NDJSON and CSV (also compressed, also from a pipe) and Parquet, as they come.
 
 A line that cannot be read becomes a row of nulls: its event is withheld and counted, and the stream goes on. With
 ``strict`` it stops there and says which line it was, never what stood in it.
@@ -7,31 +7,29 @@ A line that cannot be read becomes a row of nulls: its event is withheld and cou
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from select import select
-from typing import IO, cast
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from shoal.connect.files import LONGEST, too_long
-from shoal.connect.formats import format_of
+from shoal.connect.formats import lines_of
 from shoal.connect.ndjson import first_part, record_of
+from shoal.connect.pipes import Input, opened
 from shoal.connect.types import declarations, fitted
 from shoal.core.columns import require_columns
-from shoal.core.errors import InputError, OutputError, UsageError
-from shoal.core.originals import refuse, register
+from shoal.core.errors import InputError, UsageError
+from shoal.core.originals import register
 from shoal.core.schema import Type
 
 CHUNK = 8 << 20
 FAR = 1000  # lines that one quoted text may take
 NEWLINE = 10
+Format = Literal["ndjson", "csv"]
 FIRST = 3  # unreadable lines whose numbers are told
 # what JSON has no type for comes as text, and is read as declared by whoever knows the policy
 DTYPES: dict[Type, pl.DataType] = {
@@ -43,10 +41,21 @@ DTYPES: dict[Type, pl.DataType] = {
 class Events:
     """A source of frames with the columns asked for. ``bad`` counts lines that could not be read.
 
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = f"{folder}/e.ndjson"
+    ...     _ = Path(path).write_text('{"time": 1, "who": "ada"}\\nno record\\n')
+    ...     source = Events(path, ["time", "who"])
+    ...     [frame.rows() for frame in source], source.bad
+    ([[(1, 'ada'), (None, None)]], 1)
+
     A column with a declared form (``date:%d.%m.%Y``) comes as the values that its texts stand for.
 
     With a ``beat``, a pipe that is quiet for so many seconds gives a frame without rows, again and again. ``types`` are
     declared; of other columns the first lines tell. ``unseen`` are the columns that no event had a value in, so far.
+    ``kind`` says what the lines are where no name does; without it the first line of a pipe tells. With ``follow``, a
+    file is read on as it grows.
     """
 
     def __init__(
@@ -58,6 +67,8 @@ class Events:
         chunk: int = CHUNK,
         beat: float | None = None,
         types: Mapping[str, str] | None = None,
+        kind: Format | None = None,
+        follow: bool = False,
     ) -> None:
         register(path)
         self.path = path
@@ -67,7 +78,10 @@ class Events:
         self.first_bad: list[int] = []  # numbers of the first lines (of Parquet: events) that could not be read
         self._chunk = chunk
         self._beat = beat
-        self.waiting = False  # for the next bytes: the one moment when a stop signal may break in
+        self._format, self._follow = kind, follow
+        self._input: Input | None = None
+        self._separator = ","
+        self._rows_end: Callable[[bytes], int] | None = None  # where rows end; also tells CSV from NDJSON
         self._lines = 0
         known = declarations(types)
         self._forms = {name: kind for name, kind in known.items() if kind.format is not None}
@@ -76,6 +90,11 @@ class Events:
         self._header = 0  # lines before the first event
         self.unseen = set(self.columns)
         self._schema: dict[str, pl.DataType] | None = None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it waits for the next bytes: the one moment when a stop signal may break in."""
+        return self._input is not None and self._input.waiting
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         for raw in self._frames():
@@ -108,23 +127,53 @@ class Events:
             self.first_bad.append(line)
 
     def _frames(self) -> Iterator[pl.DataFrame]:
-        kind = "ndjson" if self.path == "-" else format_of(self.path)
+        kind = self._kind()
         if kind == "parquet":
             yield from self._parquet()
             return
-        with _open(self.path) as stream:
+        with opened(self.path, size=self._chunk, beat=self._beat, follow=self._follow) as stream:
+            self._input = stream
             header = b""
-            if kind == "csv":
-                header = stream.readline()
-                self._header = 1
-            for lines in self._whole_lines(stream, _end_of_rows if kind == "csv" else _end_of_lines):
+            for lines in self._whole_lines(stream):
                 if lines is None:
                     yield pl.DataFrame()
                     continue
-                frame = self._csv(header + lines) if kind == "csv" else self._ndjson(lines)
+                if not self._header and self._rows_end is _end_of_rows:  # the first line of a CSV
+                    header, lines = self._cut(lines)
+                if not lines:
+                    continue
+                frame = self._csv(header + lines) if self._header else self._ndjson(lines)
                 self._lines += frame.height
                 if frame.height:
                     yield frame
+
+    def _kind(self) -> str:
+        """What the lines are; of a pipe that nobody named, its first line tells later."""
+        if self._format is not None:
+            kind: str = self._format
+        elif self.path in ("-", os.devnull):
+            kind = "unknown"
+        else:
+            kind = lines_of(self.path)
+            self._separator = "\t" if ".tsv" in self.path else ","
+        if kind == "excel":
+            raise UsageError("a workbook is no stream of events", where=self.path, hint="save it as CSV")
+        self._rows_end = {"csv": _end_of_rows, "unknown": None}.get(kind, _end_of_lines)
+        return kind
+
+    def _told(self, data: bytes) -> Callable[[bytes], int]:
+        """CSV if the first line names the columns we look for, else NDJSON."""
+        first = data.lstrip(b"\xef\xbb\xbf \r\n\t").split(b"\n", 1)[0]
+        if first.startswith(b"{"):
+            return _end_of_lines
+        names = _cells(first.decode(errors="replace").rstrip("\r")) or []
+        return _end_of_rows if self.columns and set(self.columns) <= set(names) else _end_of_lines
+
+    def _cut(self, lines: bytes) -> tuple[bytes, bytes]:
+        """The header of a CSV, and what comes after it."""
+        self._header = 1
+        header, end, rest = lines.removeprefix(b"\xef\xbb\xbf").partition(b"\n")
+        return header + (end or b"\n"), rest
 
     def _parquet(self) -> Iterator[pl.DataFrame]:
         try:
@@ -137,21 +186,14 @@ class Events:
                 "cannot be read as Parquet", where=self.path, hint=f"expected columns {', '.join(self.columns)}"
             ) from None
 
-    def _whole_lines(self, stream: IO[bytes], end: Callable[[bytes], int]) -> Iterator[bytes | None]:
+    def _whole_lines(self, stream: Input) -> Iterator[bytes | None]:
         """What has arrived, cut behind its last line end: a quiet pipe is not kept waiting. None: nothing came."""
-        read = getattr(stream, "read1", stream.read)
         rest: list[bytes] = []
         while True:
-            if not self._ready(stream):
+            data = stream.read()
+            if data is None:
                 yield None
                 continue
-            self.waiting = True
-            try:
-                data = read(self._chunk)
-            except (OSError, EOFError):
-                raise InputError("the input broke off", where=self.path) from None
-            finally:
-                self.waiting = False
             if not data:
                 break
             if b"\n" not in data:
@@ -160,29 +202,27 @@ class Events:
                     raise too_long(self.path)
                 continue
             data = b"".join([*rest, data])
-            cut = end(data)
+            self._rows_end = self._rows_end or self._told(data)
+            cut = self._rows_end(data)
             if cut:
                 yield data[:cut]
             rest = [data[cut:]]
+            if len(rest[0]) > LONGEST:
+                raise too_long(self.path)
         last = b"".join(rest)
         if last.strip():
+            self._rows_end = self._rows_end or self._told(last)
             yield last
-
-    def _ready(self, stream: IO[bytes]) -> bool:
-        """Whether something came within a beat, or nobody minds waiting."""
-        if self._beat is None or self.path != "-" or os.name != "posix":
-            return True
-        self.waiting = True
-        try:
-            return bool(select([stream.fileno()], [], [], self._beat)[0])
-        except (OSError, ValueError):
-            return True  # no pipe: reading says what is wrong, if anything is
-        finally:
-            self.waiting = False
 
     def _csv(self, text: bytes) -> pl.DataFrame:
         try:
-            frame = pl.read_csv(text, infer_schema=False, truncate_ragged_lines=not self.strict, quote_char='"')
+            frame = pl.read_csv(
+                text,
+                infer_schema=False,
+                truncate_ragged_lines=not self.strict,
+                quote_char='"',
+                separator=self._separator,
+            )
         except pl.exceptions.PolarsError:
             frame = self._csv_line_by_line(text)
         require_columns(self.columns, frame.columns, self.path, error=InputError)
@@ -191,10 +231,10 @@ class Events:
     def _csv_line_by_line(self, text: bytes) -> pl.DataFrame:
         """The slow road for a chunk with something wrong in it: a line that is no row becomes a row of nulls."""
         head, *lines = text.decode(errors="replace").rstrip("\r\n").split("\n")
-        names = next(csv.reader([head]), [])
+        names = next(csv.reader([head.rstrip("\r")], delimiter=self._separator), [])
         rows: list[list[str | None]] = []
-        for at, line in enumerate(_rows(lines, len(names))):
-            cells = _cells(line.rstrip("\r"))
+        for at, line in enumerate(_rows(lines, len(names), self._separator)):
+            cells = _cells(line.rstrip("\r"), self._separator)
             if cells is None or len(cells) != len(names):
                 if self.strict:
                     raise InputError("not a row of this CSV", where=f"{self.path}, line {self._lines + at + 2:,}")
@@ -273,7 +313,7 @@ def _end_of_rows(data: bytes) -> int:
     return last
 
 
-def _rows(lines: list[str], width: int) -> Iterator[str]:
+def _rows(lines: list[str], width: int, separator: str) -> Iterator[str]:
     """Rows of a CSV: a line whose quotes stay open goes on to where they close, if that makes a row."""
     at = 0
     while at < len(lines):
@@ -281,14 +321,14 @@ def _rows(lines: list[str], width: int) -> Iterator[str]:
         if line.count('"') % 2:
             close = next((i for i in range(at, min(at + FAR, len(lines))) if lines[i].count('"') % 2), at - 1)
             joined = "\n".join([line, *lines[at : close + 1]])
-            if close >= at and len(_cells(joined) or ()) == width:
+            if close >= at and len(_cells(joined, separator) or ()) == width:
                 line, at = joined, close + 1
         yield line
 
 
-def _cells(line: str) -> list[str] | None:
+def _cells(line: str, separator: str = ",") -> list[str] | None:
     try:
-        return next(csv.reader(io.StringIO(line, newline=""), strict=True), None)
+        return next(csv.reader(io.StringIO(line, newline=""), strict=True, delimiter=separator), None)
     except csv.Error:
         return None
 
@@ -310,65 +350,3 @@ def _text(value: object) -> str:
     if isinstance(value, float):
         return np.format_float_positional(value, trim="-")
     return json.dumps(value)
-
-
-def _open(path: str) -> IO[bytes]:
-    if path == "-":
-        return sys.stdin.buffer
-    try:
-        return cast(IO[bytes], gzip.open(path)) if Path(path).suffix == ".gz" else Path(path).open("rb")
-    except OSError as error:
-        raise InputError(f"cannot be opened ({error.strerror})", where=path) from None
-
-
-def _created(path: Path, mode: str) -> IO[bytes]:
-    """A file to write to, compressed if its name says so; without the time of writing, which would tell when."""
-    if path.suffix != ".gz":
-        return path.open(mode)
-    return cast(IO[bytes], gzip.GzipFile(path, mode, mtime=0))
-
-
-class Sink:
-    """Released rows out, batch by batch: NDJSON, or CSV by the file's name. A resumed stream appends."""
-
-    def __init__(self, path: str, *, append: bool = False) -> None:
-        self._kind = "ndjson" if path in ("-", os.devnull) else format_of(path)
-        if self._kind == "parquet":
-            raise UsageError("a stream is written as NDJSON or CSV", where=path)
-        refuse(path)
-        self._path, self._append = path, append
-        if path not in ("-", os.devnull) and not os.access(Path(path).parent, os.W_OK):
-            raise OutputError("cannot be written (no such folder)", where=path, hint="does the folder exist?")
-        self._out: IO[bytes] | None = sys.stdout.buffer if path == "-" else None
-        self._new = True
-
-    def _opened(self) -> IO[bytes]:
-        """The file, made when there is something to write: a stream that is refused leaves nothing behind."""
-        if self._out is None:
-            file = Path(self._path)
-            self._new = not (self._append and file.is_file() and file.stat().st_size)
-            try:
-                self._out = _created(file, "ab" if self._append else "wb")
-            except OSError as error:
-                raise OutputError(f"cannot be written ({error.strerror})", where=self._path) from None
-        return self._out
-
-    def write(self, frame: pl.DataFrame) -> None:
-        """One batch."""
-        out = self._opened()
-        try:
-            if self._kind == "csv":
-                out.write(frame.write_csv(include_header=self._new).encode())
-            else:
-                out.write(frame.write_ndjson().encode())
-            out.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise OutputError(f"cannot be written ({error.strerror})", where="output") from None
-        self._new = False
-
-    def close(self, *, whole: bool = True) -> None:
-        """End it; a stream that came to its ``whole`` end leaves a file, even if nothing was released."""
-        if self._path != "-" and (whole or self._out is not None):
-            self._opened().close()

@@ -36,6 +36,7 @@ from shoal.core.originals import refuse, register
 ROOM, EXPANSION = 1 << 28, 200
 PIECE = 1 << 22
 LONGEST = 1 << 26  # bytes of one line of a stream: more is no record, and would fill the memory
+SMALL = (pl.Int8, pl.Int16, pl.UInt8, pl.UInt16)
 COMPARED = (pl.String, pl.Boolean, pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 
 
@@ -56,12 +57,22 @@ def read(
     out ``exact`` stay text unless each value is written again as it stood.
 
     A folder, or a pattern as ``data/*.csv``, is one table: its files have the same columns, and types are recognised
-    over all of them. ``book.xlsx#visits`` is a sheet of a workbook.
+    over all of them. ``book.xlsx#visits`` is a sheet of a workbook, ``env:CLINIC_URL#visits`` a table of a database.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "t.csv").write_text("born,n\\n31.12.1980,7\\n")
+    ...     read(f"{folder}/t.csv", types={"born": "date:%d.%m.%Y"}).rows()
+    [(datetime.date(1980, 12, 31), 7)]
     """
     parts = parts_of(path)
     kind = kind or format_of(parts[0])
     if separator is not None and kind != "csv":
         raise UsageError(f"{kind} has no separator", where="--separator", hint="leave it out")
+    if kind == "table":
+        from shoal.connect import sql
+
+        return sql.read(path, types=types, exact=exact, tell=tell)
     asked = declarations(types)
     frames = [cast(_table(part, kind, separator), asked, part, tell) for part in parts]
     frame = frames[0] if len(frames) == 1 else stacked(frames, parts)
@@ -95,7 +106,14 @@ def read_released(
     """A released table with the cells of its quasi columns as they read: 1e2 and 100 are one number, and two cells.
 
     ``types`` are of its other columns.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write(pl.DataFrame({"age": ["1e2", "100"]}), f"{folder}/r.csv")
+    ...     read_released(f"{folder}/r.csv", ["age"])["age"].to_list()
+    ['1e2', '100']
     """
+    # a group is what reads alike: read as numbers, 1e2 and 100 would be one group that nobody published
     texts = dict.fromkeys(quasi, "str") if format_of(parts_of(path)[0]) == "csv" else {}
     frame = read(path, separator=separator, types={**(types or {}), **texts})
     require_columns(list(types or ()), frame.columns, "--type")
@@ -106,10 +124,21 @@ def write(frame: pl.DataFrame, path: str, *, separator: str = ",", kind: Format 
     """Write a table whole, or not at all; never onto a file that this command read.
 
     Before the file takes its place it is read back and compared with what was to be written.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write(pl.DataFrame({"age": ["[20, 29]"]}), f"{folder}/r.csv")
+    ...     Path(folder, "r.csv").read_text()
+    'age\\n"[20, 29]"\\n'
     """
     kind = kind or format_of(path)
     if kind == "excel":
         raise UsageError("workbooks are read, not written", where=path, hint="write CSV, Parquet or NDJSON")
+    if kind == "table":
+        from shoal.connect import sql
+
+        sql.write(frame, path)
+        return
     if path == "-":
         _to_standard_output(frame, kind, separator)
         return
@@ -150,7 +179,9 @@ def _compare(frame: pl.DataFrame, part: Path, path: str, kind: Format, separator
         elif not frame.height and kind == "ndjson":
             found = frame.clear()
         elif kind == "ndjson":
-            found = pl.read_ndjson(io.BytesIO(_decoded(raw, path)), schema={n: frame.schema[n] for n in names})
+            # the reader of polars panics at the smaller whole numbers
+            wide = {n: pl.Int64 if frame.schema[n] in SMALL else frame.schema[n] for n in names}
+            found = pl.read_ndjson(io.BytesIO(_decoded(raw, path)), schema=wide)
         else:
             found = pl.read_csv(io.BytesIO(_decoded(raw, path)), separator=separator, infer_schema=False)
             if not frame.width:
@@ -169,7 +200,14 @@ def _compare(frame: pl.DataFrame, part: Path, path: str, kind: Format, separator
 
 
 def write_text(text: str, path: str) -> None:
-    """Write a text whole, or not at all."""
+    """Write a text whole, or not at all.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_text("columns: {}", f"{folder}/p.yaml")
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['p.yaml']
+    """
     with replacing(Path(path)) as out:
         out.write_text(text, encoding="utf-8")
 
@@ -179,6 +217,13 @@ def replacing(path: Path) -> Iterator[Path]:
     """A temporary file beside ``path`` that takes its place when the block ends well, and vanishes otherwise.
 
     A file that this command read is refused: it may be the only copy of the data.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder, "t.txt")) as out:
+    ...         _ = out.write_text("whole")
+    ...     Path(folder, "t.txt").read_text()
+    'whole'
     """
     refuse(path)
     try:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
+from shoal.connect.sql.address import is_address
 from shoal.core.errors import InputError, UsageError
 
-Format = Literal["csv", "parquet", "ndjson", "excel"]
+Format = Literal["csv", "parquet", "ndjson", "excel", "table"]
 ENDINGS: Mapping[str, Format] = {
     ".csv": "csv",
     ".tsv": "csv",
@@ -35,6 +36,8 @@ def format_of(path: str) -> Format:
     """
     if path == "-":
         return "csv"
+    if is_address(path):
+        return "table"
     found = ENDINGS.get(_ending(file_of(path)))
     if found is None:
         raise UsageError(
@@ -43,6 +46,15 @@ def format_of(path: str) -> Format:
             hint=f"use one of {', '.join(ENDINGS)} (CSV and NDJSON also with .gz)",
         )
     return found
+
+
+def lines_of(path: str) -> Format:
+    """What a file of events is, by its name; those may be compressed with zstd, too.
+
+    >>> lines_of("visits.ndjson.zst"), lines_of("visits.csv.gz")
+    ('ndjson', 'csv')
+    """
+    return format_of(path.removesuffix(".zst"))
 
 
 def file_of(path: str) -> str:
@@ -61,6 +73,8 @@ def parts_of(path: str) -> list[str]:
     >>> parts_of("-"), parts_of("patients.csv")
     (['-'], ['patients.csv'])
     """
+    if is_address(path):
+        return [path]
     place = Path(path)
     if place.is_dir():
         found = [str(p) for p in folder(place)]
@@ -96,6 +110,8 @@ def title_of(path: str) -> str:
     >>> title_of("visits.csv.gz"), title_of("clinic/*.csv"), title_of("-")
     ('visits', 'clinic', 'table')
     """
+    if is_address(path):
+        return path.rpartition("#")[2] or "table"
     name = Path(path).parent.name if glob.has_magic(Path(path).name) else Path(path).name
     return name.split(".")[0] or "table" if path != "-" else "table"
 

@@ -31,14 +31,22 @@ KEYS = ("use", "topic", "brokers", "properties", "format", "registry", "descript
 
 
 class KafkaError(InputError):
-    """The cluster cannot be reached, refuses us, or lacks something; ``name`` is the client's word for it."""
+    """The cluster cannot be reached, refuses us, or lacks something; ``name`` is the client's word for it.
+
+    >>> issubclass(KafkaError, InputError), missing("patients").name
+    (True, 'missing')
+    """
 
     name = ""
 
 
 @dataclass(frozen=True)
 class Source:
-    """The Kafka source of a policy, checked: what it says, and where the policy's file is."""
+    """The Kafka source of a policy, checked: what it says, and where the policy's file is.
+
+    >>> Source({"use": "kafka", "topic": "patients"}, "policy.yaml").group
+    'shoal-patients'
+    """
 
     said: Mapping[str, Any]
     path: str
@@ -76,7 +84,11 @@ class Source:
 
 
 def internal(topic: str, name: Literal["changelog", "dead", "audit", "control"]) -> str:
-    """A topic the service keeps for itself beside the source."""
+    """A topic the service keeps for itself beside the source.
+
+    >>> internal("patients", "audit")
+    'patients.shoal.audit'
+    """
     return f"{topic}.shoal.{name}"
 
 
@@ -84,6 +96,9 @@ def client_properties(source: Mapping[str, Any], folder: Path, **more: Any) -> d
     """What a client is made from: the properties file, then the policy's brokers, then ``more``.
 
     A value ``env:NAME`` or ``file:path`` is looked up, so that no secret stands in a policy or on a command line.
+
+    >>> client_properties({"brokers": "localhost:9092"}, Path())["bootstrap.servers"]
+    'localhost:9092'
     """
     properties: dict[str, Any] = {}
     if source.get("properties"):
@@ -97,7 +112,14 @@ def client_properties(source: Mapping[str, Any], folder: Path, **more: Any) -> d
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """``key=value`` lines; ``#`` begins a comment."""
+    """``key=value`` lines; ``#`` begins a comment.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "c.properties").write_text("# ours\\nsecurity.protocol=SSL\\n")
+    ...     read_properties(Path(folder, "c.properties"))
+    {'security.protocol': 'SSL'}
+    """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
@@ -115,7 +137,11 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def looked_up(value: str, folder: Path) -> str:
-    """``env:NAME`` from the environment, ``file:path`` from a file; anything else as it is."""
+    """``env:NAME`` from the environment, ``file:path`` from a file; anything else as it is.
+
+    >>> looked_up("localhost:9092", Path())
+    'localhost:9092'
+    """
     kind, _, name = value.partition(":")
     if kind == "env":
         if name not in os.environ:
@@ -130,7 +156,11 @@ def looked_up(value: str, folder: Path) -> str:
 
 
 def library() -> Any:
-    """The client library, or how to get it."""
+    """The client library, or how to get it.
+
+    >>> library().__name__
+    'confluent_kafka'
+    """
     try:
         import confluent_kafka
         import confluent_kafka.admin
@@ -140,7 +170,11 @@ def library() -> Any:
 
 
 def told(error: Any, doing: str) -> KafkaError:
-    """A client's error as ours: what we were doing, its name, and what to do about the common ones."""
+    """A client's error as ours: what we were doing, its name, and what to do about the common ones.
+
+    >>> told(TimeoutError(), "asking for topics").where
+    'kafka'
+    """
     name = error.name() if hasattr(error, "name") else type(error).__name__
     hints = {
         "_ALL_BROKERS_DOWN": "is the broker running, and are the address and the security settings right?",
@@ -159,7 +193,14 @@ def told(error: Any, doing: str) -> KafkaError:
 
 
 def kind_of(message: Any, doing: str) -> Literal["record", "end", "hiccup"]:
-    """A record, the end of its partition, or an error the client mends by itself; any other is raised."""
+    """A record, the end of its partition, or an error the client mends by itself; any other is raised.
+
+    >>> class Message:
+    ...     def error(self):
+    ...         return None
+    >>> kind_of(Message(), "reading")
+    'record'
+    """
     error = message.error()
     if error is None:
         return "record"
@@ -171,7 +212,14 @@ def kind_of(message: Any, doing: str) -> Literal["record", "end", "hiccup"]:
 
 
 def produce(producer: Any, *record: Any, **more: Any) -> None:
-    """Hand one record to a producer; a slow broker slows us."""
+    """Hand one record to a producer; a slow broker slows us.
+
+    >>> class Producer:
+    ...     def produce(self, topic, value):
+    ...         print(topic, value)
+    >>> produce(Producer(), "patients", b"{}")
+    patients b'{}'
+    """
     while True:
         try:
             producer.produce(*record, **more)
@@ -209,6 +257,9 @@ def committed(consumer: Any, places: list[Any], doing: str, *, unblock: Callable
     """Where a group stands; waits while a transaction about it is open: one that was killed left it so.
 
     ``unblock`` is called once if that takes longer than a commit should.
+
+    >>> committed(None, [], "asking where the group stands")
+    []
     """
     if not places:
         return []
@@ -232,7 +283,15 @@ def committed(consumer: Any, places: list[Any], doing: str, *, unblock: Callable
 
 
 def topics_of(client: Any, failed: list[Any], doing: str, timeout: float = 15.0) -> Any:
-    """The topics a client sees. A refused login is told by callback only: ``failed`` is where that put it."""
+    """The topics a client sees. A refused login is told by callback only: ``failed`` is where that put it.
+
+    >>> class Client:
+    ...     def list_topics(self, timeout):
+    ...         return self
+    ...     topics = {"patients": None}
+    >>> list(topics_of(Client(), [], "asking for topics"))
+    ['patients']
+    """
     try:
         return client.list_topics(timeout=timeout).topics
     except library().KafkaException as error:
@@ -252,7 +311,11 @@ def topic_id(admin: Any, topic: str) -> str:
 
 
 def missing(topic: str, hint: str = "run `shoal serve apply` first") -> KafkaError:
-    """A topic that must be there is not."""
+    """A topic that must be there is not.
+
+    >>> missing("patients").message
+    "the topic 'patients' is not there"
+    """
     made = KafkaError(f"the topic {topic!r} is not there", where="kafka", hint=hint)
     made.name = "missing"
     return made

@@ -35,12 +35,19 @@ def infer(
             columns.append(column)
             continue
         found, words = propose(column)
-        if column.name in exact and not (found.cast(pl.String).eq_missing(column)).all():
+        if column.name in exact and not _written(found).eq_missing(column).all():
             found, words = column, None
         if words is not None:
             tell(column.name, words)
         columns.append(found.alias(column.name))
     return pl.DataFrame(columns)
+
+
+def _written(values: pl.Series) -> pl.Series:
+    """Values as a file gets them: times have a T between day and hour there, and six digits behind the seconds."""
+    if isinstance(values.dtype, pl.Datetime):
+        return values.dt.to_string("%Y-%m-%dT%H:%M:%S%.6f")
+    return values.cast(pl.String)
 
 
 def propose(column: pl.Series) -> tuple[pl.Series, str | None]:

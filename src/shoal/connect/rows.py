@@ -16,7 +16,14 @@ BATCH = 5_000
 
 
 def files_of(path: Path) -> list[Path]:
-    """A file, or the files of a folder whose format we know, by name."""
+    """A file, or the files of a folder whose format we know, by name.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "b.csv").write_text("n\\n1\\n")
+    ...     [file.name for file in files_of(Path(folder))]
+    ['b.csv']
+    """
     if path.is_dir():
         return folder(path)
     if not path.is_file():
@@ -30,6 +37,12 @@ def records(path: Path, start: int = 0, types: Mapping[str, str] | None = None) 
 
     An NDJSON line is handed on as it stands, readable or not: the worker withholds what it cannot read, and a pointer
     to it goes to the dead letters.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "t.csv").write_text("n\\n1\\n2\\n")
+    ...     list(records(Path(folder, "t.csv"), start=1))
+    [[b'{"n":2}']]
     """
     if format_of(str(path)) == "ndjson":
         yield from _lines(path, start)
@@ -42,7 +55,17 @@ def records(path: Path, start: int = 0, types: Mapping[str, str] | None = None) 
 
 
 def head_of(path: Path) -> str:
-    """A short name of how a file begins: a file that was replaced must not be continued in its middle."""
+    """A short name of how a file begins: a file that was replaced must not be continued in its middle.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "t.csv")
+    ...     _ = file.write_text("n\\n1\\n")
+    ...     before = head_of(file)
+    ...     _ = file.write_text("n\\n1\\n2\\n")
+    ...     head_of(file) == before
+    True
+    """
     try:
         with path.open("rb") as stream:
             return hashlib.blake2b(stream.read(4096).split(b"\n", 1)[0], digest_size=8).hexdigest()

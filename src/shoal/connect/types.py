@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, get_args
@@ -39,7 +40,11 @@ def quiet(column: str, words: str) -> None:
 
 
 class Declared(NamedTuple):
-    """A type as declared, with the form of its texts: ``date`` and ``%d.%m.%Y``."""
+    """A type as declared, with the form of its texts: ``date`` and ``%d.%m.%Y``.
+
+    >>> str(Declared("date", "%d.%m.%Y"))
+    'date (%d.%m.%Y)'
+    """
 
     type: Type
     format: str | None = None
@@ -107,11 +112,15 @@ def cast(frame: pl.DataFrame, types: Mapping[str, Declared], where: str, tell: T
 
 
 def fitted(column: pl.Series, kind: Declared) -> pl.Series:
-    """The values that are of the declared type; null where one is not."""
+    """The values that are of the declared type; null where one is not.
+
+    >>> fitted(pl.Series(["1.234,5", "many"]), Declared("float", ",")).to_list()
+    [1234.5, None]
+    """
     wanted = TYPES[kind.type]
     if column.dtype == pl.String:
         if kind.type in ("date", "datetime"):
-            return _dates(column, kind)
+            return _of_calendar(_dates(column, kind))
         if kind.type == "bool":
             words = dict.fromkeys(TRUE, True) | dict.fromkeys(FALSE, False)
             lower = column.str.to_lowercase()
@@ -120,12 +129,19 @@ def fitted(column: pl.Series, kind: Declared) -> pl.Series:
             column = without_comma(column)
         return column.cast(wanted, strict=False)
     if kind.type == "datetime" and kind.format in PER_SECOND and column.dtype.is_numeric():
-        return _epoch(column, kind.format)
+        return _of_calendar(_epoch(column, kind.format))
     found = column.cast(wanted, strict=False)
     if column.dtype.is_numeric() and wanted in (pl.Int64, pl.Float64):
         same = found.cast(column.dtype, strict=False).eq_missing(column)
         return pl.select(pl.when(same).then(found)).to_series()  # a fraction or a digit that would be lost
     return found
+
+
+def _of_calendar(times: pl.Series) -> pl.Series:
+    """Without days before the year 1 or after 9999, which no record could be read with."""
+    first, last = datetime.date.min, datetime.date.max
+    inside = times.cast(pl.Date).is_between(first, last)
+    return pl.select(pl.when(inside).then(times)).to_series().alias(times.name)
 
 
 def _dates(column: pl.Series, kind: Declared) -> pl.Series:

@@ -53,10 +53,25 @@ class Adversary:
         ``people`` says whose the released rows are.
         """
         found: list[Finding] = []
+        whose = None if people is None else _codes(people)
+        codes = {name: _codes(released[name]) for name in self._columns(released)}
+        for names in [*((name,) for name in codes), *self._stable(codes, whose)]:
+            found += self._linked(released, names, codes, whose, levels or {})
         for name in self._beside(released):
-            found += self._linked(released, name, people, levels or {})
-            found += self._alone(released, name, people)
+            found += self._alone(released, name, codes[name], whose)
         return found
+
+    def together(self, released: pl.DataFrame, people: pl.Series | None) -> list[str]:
+        """A word on columns none of which is a name, but which are one together."""
+        names = [n for n in self._beside(released) if self._readable(released, n)]
+        if len(names) < 2:
+            return []
+        codes = {name: _codes(released[name]) for name in names}
+        crowd, single = _alone(_joined(codes, names), np.arange(released.height) if people is None else _codes(people))
+        if crowd < CROWD or single <= ALONE * crowd:
+            return []
+        told = f"{single / crowd:.0%} of the people have a combination of their own in {', '.join(map(repr, names))}"
+        return [f"{told}: make those quasi that an outsider may know"]
 
     def demand_beside(self, known: Known, previous: Sequence[tuple[str, pl.DataFrame]]) -> list[Finding]:
         """The findings about earlier releases; an error for the first that is neither kept nor waived."""
@@ -79,43 +94,73 @@ class Adversary:
             return []
         return [c for c in released.columns if self.view.schema[c].role in ("subject", "identifier")]
 
+    def _columns(self, released: pl.DataFrame) -> list[str]:
+        """Columns that may link rows: also a sensitive value that is a person's own does."""
+        return [c for c in released.columns if c not in self.schema.quasi]
+
     def _beside(self, released: pl.DataFrame) -> list[str]:
         """Columns that outsiders are not said to know, nor to be after."""
-        said = {*self.schema.quasi, *self.schema.sensitive}
-        return [c for c in released.columns if c not in said and not released[c].dtype.is_nested()]
+        return [c for c in self._columns(released) if c not in self.schema.sensitive]
+
+    def _stable(self, codes: Mapping[str, NDArray[np.int64]], whose: NDArray[np.int64] | None) -> list[tuple[str, ...]]:
+        """All columns that are the same in a person's rows, together: none may be a link, and all of them one."""
+        if whose is None:
+            return []
+        rows = pl.DataFrame({"person": whose, **{f"c{at}": values for at, values in enumerate(codes.values())}})
+        kinds = rows.group_by("person").agg(pl.len().alias("rows"), pl.exclude("person").n_unique())
+        several = kinds.filter(pl.col("rows") > 1)
+        if not several.height:
+            return []
+        names = tuple(n for at, n in enumerate(codes) if float((several[f"c{at}"] == 1).mean() or 0.0) >= SURE)  # type: ignore[arg-type]
+        return [names] if len(names) > 1 else []
 
     def _linked(
-        self, released: pl.DataFrame, name: str, people: pl.Series | None, levels: Mapping[str, Levels]
+        self,
+        released: pl.DataFrame,
+        names: tuple[str, ...],
+        codes: Mapping[str, NDArray[np.int64]],
+        people: NDArray[np.int64] | None,
+        levels: Mapping[str, Levels],
     ) -> list[Finding]:
         """The promises, judged over the people whose linked rows stand in the same groups."""
-        values = _codes(released[name])
-        whose = values if people is None else _codes(people)
-        if not self._links(name, values, whose, known=people is not None):
+        values = _joined(codes, names)
+        whose = values if people is None else people
+        if not self._links(names, values, whose, known=people is not None):
             return []
         labels = group(released, self.schema.quasi)
         trajectories = _trajectories(values, labels)
         sensitive = {p.sensitive: released[p.sensitive] for p in self.promises if p.sensitive is not None}
         groups = Groups(trajectories, sensitive, whose.astype(np.int32), levels)
+        told = f"{names[0]!r} links" if len(names) == 1 else f"{', '.join(map(repr, names))} link together"
         findings = []
         for promise in self.promises:
+            if promise.sensitive in names:
+                continue  # who is linked by a value shares it
             finding = promise.judge(groups)
-            title = f"{finding.promise} of the rows that {name!r} links"
             if not finding.kept:
                 if LINKED_ROWS not in self.waived:
                     raise PromiseError(
-                        f"the release was not made: the column {name!r} shows which rows belong to one person; "
+                        f"the release was not made: the column {names[0]!r} shows which rows belong to one person; "
                         f"their rows together reach {finding.promise} {finding.reached:g} where {finding.asked:g} was "
-                        "asked",
+                        "asked"
+                        if len(names) == 1
+                        else f"the release was not made: the columns {', '.join(map(repr, names))} together show which "
+                        f"rows belong to one person; these rows reach {finding.promise} {finding.reached:g} where "
+                        f"{finding.asked:g} was asked",
                         where="adversary",
-                        hint=f"do not show {name!r}, or accept it by `waive: [{LINKED_ROWS}]`",
+                        hint=f"do not show {names[0]!r}, or accept it by `waive: [{LINKED_ROWS}]`",
                     )
                 finding = _accepted(finding)
-            findings.append(msgspec.structs.replace(finding, promise=title))
+            findings.append(msgspec.structs.replace(finding, promise=f"{finding.promise} of the rows that {told}"))
         return findings
 
-    def _links(self, name: str, values: NDArray[np.int64], whose: NDArray[np.int64], *, known: bool) -> bool:
-        """Whether equal values of a column mean the same person, with some person in several rows."""
-        names_people = self.view is not None and self.view.schema[name].role in ("subject", "identifier")
+    def _links(
+        self, names: tuple[str, ...], values: NDArray[np.int64], whose: NDArray[np.int64], *, known: bool
+    ) -> bool:
+        """Whether equal values of columns mean the same person, with some person in several rows."""
+        names_people = self.view is not None and any(
+            self.view.schema[name].role in ("subject", "identifier") for name in names
+        )
         # without subjects, rows are people: equal values of a plain column mean nothing
         if not known and not names_people:
             return False
@@ -127,15 +172,19 @@ class Adversary:
             return False
         return float((several["people"] == 1).mean() or 0.0) >= SURE  # type: ignore[arg-type]
 
-    def _alone(self, released: pl.DataFrame, name: str, people: pl.Series | None) -> list[Finding]:
-        """A plain column that is a name for most people."""
+    def _readable(self, released: pl.DataFrame, name: str) -> bool:
+        """Whether an outsider can know a value: not of a keyed mask, nor a measurement, which the report lists."""
         mask = None if self.view is None else self.view.masks.get(name)
-        if (mask is not None and mask.keyed) or released[name].dtype.is_float():
-            return []  # nobody outside can recompute the one; the other is a measurement, and the report lists it
-        values, whose = _codes(released[name]), np.arange(released.height) if people is None else _codes(people)
-        pairs = pl.DataFrame({"value": values, "person": whose}).unique()
-        crowd = pairs["person"].n_unique()
-        single = pairs.filter(pl.len().over("value") == 1)["person"].n_unique()
+        values = released[name]
+        return not (mask is not None and mask.keyed) and not (values.dtype.is_float() and not _whole(values))
+
+    def _alone(
+        self, released: pl.DataFrame, name: str, values: NDArray[np.int64], people: NDArray[np.int64] | None
+    ) -> list[Finding]:
+        """A plain column that is a name for most people."""
+        if not self._readable(released, name):
+            return []
+        crowd, single = _alone(values, np.arange(released.height) if people is None else people)
         if crowd < CROWD or single <= ALONE * crowd:
             return []
         share = single / crowd
@@ -150,11 +199,33 @@ class Adversary:
         return [Finding(f"no name in {name!r}", True, ALONE, share, crowd, single, "people", note)]
 
 
+def _alone(values: NDArray[np.int64], whose: NDArray[np.int64]) -> tuple[int, int]:
+    """How many people there are, and how many have a value that nobody else has."""
+    pairs = pl.DataFrame({"value": values, "person": whose}).unique()
+    return pairs["person"].n_unique(), pairs.filter(pl.len().over("value") == 1)["person"].n_unique()
+
+
+def _joined(codes: Mapping[str, NDArray[np.int64]], names: Sequence[str]) -> NDArray[np.int64]:
+    """Codes of the combinations of columns."""
+    if len(names) == 1:
+        return codes[names[0]]
+    rows = pl.DataFrame({f"c{at}": codes[name] for at, name in enumerate(names)})
+    return rows.select(pl.struct(pl.all()).rank("dense").cast(pl.Int64)).to_series().to_numpy()
+
+
+def _whole(values: pl.Series) -> bool:
+    """Whether all numbers are whole: a card number read as a float is one still."""
+    known = values.drop_nulls()
+    return bool(((known == known.floor()) | known.is_nan()).all())
+
+
 def _accepted(finding: Finding) -> Finding:
     return msgspec.structs.replace(finding, kept=True, note=f"waived: reached {finding.reached:g} only")
 
 
 def _codes(series: pl.Series) -> NDArray[np.int64]:
+    if series.dtype.is_nested():  # as it reads: nothing ranks these
+        series = pl.Series([None if value is None else repr(value) for value in series.to_list()], dtype=pl.String)
     return (series.rank("dense").fill_null(0)).cast(pl.Int64).to_numpy()
 
 

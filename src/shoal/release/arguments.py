@@ -23,7 +23,12 @@ EFFORTS = ("low", "normal", "high")
 
 
 class Argument(NamedTuple):
-    """An argument by its name, and as its caller writes it: ``k``, ``--k``."""
+    """An argument by its name, and as its caller writes it: ``k``, ``--k``.
+
+    >>> Argument("k", "--k").refuse("a whole number", 5.5)
+    Traceback (most recent call last):
+    shoal.core.errors.UsageError: --k: expected a whole number, found float 5.5
+    """
 
     name: str
     spelled: str
@@ -34,7 +39,12 @@ class Argument(NamedTuple):
 
 
 def whole(argument: Argument, value: Any) -> int:
-    """A whole number from 1 on."""
+    """A whole number from 1 on.
+
+    >>> whole(Argument("k", "k"), 5)
+    5
+    """
+    # True is an int in Python: `k=True` would promise 1-anonymity
     if not isinstance(value, Integral) or isinstance(value, bool):
         argument.refuse("a whole number", value, f"for example {argument.name}=5")
     if value < 1:
@@ -47,28 +57,44 @@ def whole(argument: Argument, value: Any) -> int:
 
 
 def seed(argument: Argument, value: Any) -> int:
-    """A whole number from 0 on."""
+    """A whole number from 0 on.
+
+    >>> seed(Argument("seed", "seed"), 0)
+    0
+    """
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
         argument.refuse("a whole number from 0 on", value, "for example seed=1; leave it out to draw one in secret")
     return int(value)
 
 
 def number(argument: Argument, value: Any) -> float:
-    """A finite number; a whole one stays whole."""
+    """A finite number; a whole one stays whole.
+
+    >>> number(Argument("t", "t"), 0.2)
+    0.2
+    """
     if not isinstance(value, Real) or isinstance(value, bool) or not math.isfinite(value):
         argument.refuse("a number", value, f"for example {argument.name}=2")
     return int(value) if isinstance(value, Integral) else float(value)
 
 
 def flag(argument: Argument, value: Any) -> bool:
-    """True or false."""
+    """True or false.
+
+    >>> flag(Argument("exact", "exact"), True)
+    True
+    """
     if not isinstance(value, bool):
         argument.refuse("true or false", value, f"for example {argument.name}=True")
     return value
 
 
 def name(argument: Argument, value: Any) -> str:
-    """The name of one column."""
+    """The name of one column.
+
+    >>> name(Argument("subject", "subject"), "pid")
+    'pid'
+    """
     if not isinstance(value, str):
         argument.refuse("the name of a column", value, f'for example {argument.name}="age"')
     return value
@@ -80,14 +106,22 @@ def name_or_names(argument: Argument, value: Any) -> str | list[str]:
 
 
 def names(argument: Argument, value: Any) -> Any:
-    """Names of columns: one name may stand alone. A mapping is for curves given as arrays."""
+    """Names of columns: one name may stand alone. A mapping is for curves given as arrays.
+
+    >>> names(Argument("plain", "plain"), "city")
+    ['city']
+    """
     if isinstance(value, Mapping):
         return value
     return column_names(argument, value)
 
 
 def column_names(argument: Argument, value: Any) -> list[str]:
-    """Names of columns: one name may stand alone."""
+    """Names of columns: one name may stand alone.
+
+    >>> column_names(Argument("quasi", "quasi"), "age")
+    ['age']
+    """
     if isinstance(value, str):
         return [value]
     if not isinstance(value, Sequence) or not all(isinstance(v, str) for v in value):
@@ -96,14 +130,22 @@ def column_names(argument: Argument, value: Any) -> list[str]:
 
 
 def quasi(argument: Argument, value: Any) -> Any:
-    """Names of columns, or a mapping of names to hierarchies."""
+    """Names of columns, or a mapping of names to hierarchies.
+
+    >>> quasi(Argument("quasi", "quasi"), {"age": "range"})
+    {'age': 'range'}
+    """
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return value
     return column_names(argument, value)
 
 
 def weights(argument: Argument, value: Any) -> Mapping[str, float]:
-    """What the detail of columns is worth."""
+    """What the detail of columns is worth.
+
+    >>> weights(Argument("weights", "weights"), {"age": 2})
+    {'age': 2}
+    """
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         argument.refuse("a weight per column", value, 'for example weights={"age": 2}')
     return {key: number(Argument(f"{argument.name}[{key!r}]", argument.spelled), v) for key, v in value.items()}
@@ -125,7 +167,11 @@ def schema(argument: Argument, value: Any) -> Schema:
 
 
 def policy(argument: Argument, value: Any) -> Any:
-    """A policy, or the path of its file."""
+    """A policy, or the path of its file.
+
+    >>> policy(Argument("policy", "policy"), "policy.yaml")
+    'policy.yaml'
+    """
     if not isinstance(value, str | os.PathLike | Policy):
         argument.refuse("the path of a policy", value, 'for example policy="policy.yaml"')
     return value
@@ -146,7 +192,11 @@ def method(argument: Argument, value: Any) -> Any:
 
 
 def effort(argument: Argument, value: Any) -> str | int:
-    """How long a method may search: a word, or a number of steps."""
+    """How long a method may search: a word, or a number of steps.
+
+    >>> effort(Argument("effort", "effort"), "low")
+    'low'
+    """
     if isinstance(value, str) and value in EFFORTS:
         return value
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
@@ -163,7 +213,12 @@ Check = Callable[[Argument, Any], Any]
 
 
 def kind_of(value: Any) -> str:
-    """What a value is, without saying it unless it is a number."""
+    """What a value is, without saying it unless it is a number.
+
+    >>> kind_of(5.5), kind_of("F. Ott")
+    ('float 5.5', 'str')
+    """
+    # numbers are parameters; a text handed in by mistake may be a person's
     return f"{type(value).__name__} {value!r}" if isinstance(value, bool | int | float) else type(value).__name__
 
 

@@ -48,6 +48,12 @@ class Job:
         """The verified release of a frame; nothing unverified is ever returned."""
         raise NotImplementedError
 
+    @property
+    def unchanged(self) -> tuple[str, ...]:
+        """The columns whose cells leave as they came: shown, not masked, not generalized."""
+        shown = self.schema.columns if self.view is None else self.view.shown
+        return tuple(name for name in shown if not self.promises or self.schema[name].role != "quasi")
+
     def draw(self) -> int:
         """The seed of one run."""
         return secrets.randbits(63) if self.seed is None else self.seed

@@ -1,20 +1,22 @@
 """A stream judged while it runs: every release is re-scanned by the definitions before it is written.
 
 This shares nothing with the methods. It sees what the runner feeds and what the method answers, keeps the events of
-one window (z-anonymity) or the people behind each released combination of cells (groups), and counts names. A release
-that breaks its promise is not written, and the stream ends.
+one window (z-anonymity) or the people behind each group, and counts names. A release that breaks its promise is not
+written, and the stream ends.
 
 ``share`` is the part that is checked: of z-anonymity a random part of the released events, of groups a random part of
-the combinations of cells, each then from its first release on. Closeness compares with a whole that is not there yet,
-and kinds of diversity other than distinct hold of each group by itself: both are judged when the stream has ended
-(``shoal verify``), not here.
+the groups, each then from its first release on and whenever its box is given again. Closeness compares with a whole
+that is not there yet: it is judged when the stream has ended (``shoal verify``), not here. In a stream that goes on
+from a snapshot, what began before it is counted as not judged.
 """
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections import defaultdict, deque
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,9 +29,12 @@ from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.schema import Schema
 from shoal.core.time import duration
 from shoal.promises.base import Promise, those_about
+from shoal.promises.kp_anonymity import WINDOW
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.streams.base import Batch, Outcomes
 
+PARTS = 20_000  # groups that are remembered; one given again after so many others is not judged
+JUDGED = ("", "distinct", "entropy", "recursive", "frequency")  # kinds of promises that groups keep by themselves
 PRUNE = 4096  # events between two looks for those that left the window
 
 
@@ -74,15 +79,11 @@ def beside(
     >>> beside(Schema({"age": Column("quasi")}), [KAnonymity(2)], None, 1.0).figures()["verify_checked"]
     0
     """
+    if those_about(promises, "curves"):
+        return CurvesBeside(schema, promises, share)
     about_events: list[Any] = those_about(promises, "events")
     if not about_events:
-        if continued:
-            raise UsageError(
-                "who stands behind a group is not known of a stream that goes on from a snapshot",
-                where="--verify",
-                hint="shoal verify judges what was released",
-            )
-        return GroupsBeside(schema, promises, share)
+        return GroupsBeside(schema, promises, share, continued=continued)
     if method is not None and method.invents:
         raise UsageError("with noise, fewer than z real people may stand behind a value", where="--verify")
     return ZBeside(schema, about_events[0], share, continued=continued)
@@ -117,9 +118,6 @@ class ZBeside(Beside):
                 if value is not None and who is not None and time >= 0:
                     for label in self._labels[name].get(value, ()):
                         self._shown[name, label].append((time, who))
-        usable = [t for t in times if t >= 0]
-        if usable and self._begin < 0:
-            self._begin = min(usable)
         self._fed += len(batch)
         if self._fed >= PRUNE:
             self._fed = 0
@@ -132,7 +130,11 @@ class ZBeside(Beside):
             return
         events = outcomes.events
         # the clock of what was released: an event from the far future is withheld, and must not move it
-        self._now = max([self._now, *(self._times.get(int(n), -1) for n in events)])
+        known = [time for n in events if (time := self._times.get(int(n), -1)) >= 0]
+        self._now = max([self._now, *known])
+        if self._begin < 0 and known:
+            # who came before a snapshot is not known: none of them was later than this, or the event would be too late
+            self._begin = min(known) + self._late
         drawn = (self._random.random(len(events)) < self.share) & (events >= 0)
         at = np.flatnonzero(drawn)
         times = np.array([self._times.get(int(events[i]), -1) for i in at], np.int64)
@@ -188,48 +190,115 @@ class ZBeside(Beside):
                 del self._shown[key]
 
 
-class GroupsBeside(Beside):
-    """Groups: everyone who was ever released with the same cells, and the sensitive values they showed."""
+class CurvesBeside(Beside):
+    """Curves of windows: each release is judged whole, by how its envelopes and patterns read."""
 
     def __init__(self, schema: Schema, promises: Sequence[Promise], share: float) -> None:
         super().__init__(share)
-        self._promises = [p for p in promises if p.rule().complete and p.rule().check in ("", "distinct")]
+        self._promise: Any = those_about(promises, "curves")[0]
+        self._others = [p for p in promises if p is not self._promise]
+        self._sensitive = schema.sensitive
+        self._random = np.random.default_rng(secrets.randbits(63))
+
+    def feed(self, batch: Batch) -> None:
+        """See :class:`Beside`. What curves promise can be seen in what is released."""
+
+    def check(self, outcomes: Outcomes) -> None:
+        """See :class:`Beside`."""
+        released = outcomes.released
+        if released is None or not released.height:
+            return
+        for window in released.partition_by(WINDOW):
+            if self._random.random() >= self.share:
+                self.unjudged += 1
+                continue
+            shown = [name for name in self._sensitive if name in window.columns]
+            findings, _ = self._promise.judge_curves(window, self._others, sensitive=shown)
+            self.checked += 1
+            for finding in findings:
+                if not finding.kept:
+                    raise _broken(finding.promise, finding.asked, finding.reached)
+
+
+@dataclass
+class Part:
+    """A group as it was released: how it reads, whether it is checked, everyone in it, whether all are known."""
+
+    cells: tuple[Any, ...]
+    checked: bool
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    whole: bool = True
+
+
+class GroupsBeside(Beside):
+    """Groups: everyone who was ever given the same box, and the sensitive values they showed with it.
+
+    Which rows are one group the method says (:attr:`Outcomes.groups`); that they read alike is checked.
+    """
+
+    def __init__(self, schema: Schema, promises: Sequence[Promise], share: float, *, continued: bool = False) -> None:
+        super().__init__(share)
+        self._promises = [p for p in promises if p.rule().complete and p.rule().check in JUDGED]
         self._quasi, self._columns = schema.quasi, sorted({p.sensitive for p in self._promises if p.sensitive})
         self._who: dict[int, str] = {}
-        self._rows: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-        self._passed: dict[tuple[Any, ...], bool] = {}
+        self._parts: dict[Any, Part] = {}
+        self._fresh: set[Any] = set()  # groups that this call begins: one of their own events is released now
+        self._begin = math.inf if continued else 0.0  # the first event that was seen here
         self._random = np.random.default_rng(secrets.randbits(63))
 
     def feed(self, batch: Batch) -> None:
         """See :class:`Beside`."""
+        self._begin = min(self._begin, batch.first)
         numbers = range(batch.first, batch.first + len(batch))
         names = [str(n) for n in numbers] if batch.subjects is None else batch.subjects.to_list()
         self._who |= {n: who for n, who in zip(numbers, names, strict=True) if who is not None}
 
     def check(self, outcomes: Outcomes) -> None:
-        """See :class:`Beside`. Memory: a row per released event of the combinations that are checked."""
+        """See :class:`Beside`. Memory: a row per released event of the newest :data:`PARTS` groups that are checked."""
         for number in outcomes.withheld.tolist():
             self._who.pop(number, None)
         released = outcomes.released
         if released is None or not released.height:
             return
         cells = released.select(c for c in self._quasi if c in released.columns)
-        texts = zip(*(_texts(cells[c]) for c in cells.columns), strict=True)
+        texts = list(zip(*(_texts(cells[c]) for c in cells.columns), strict=True)) or [()] * released.height
         values = released.select(self._columns).rows() if self._columns else [()] * released.height
-        touched: set[tuple[Any, ...]] = set()
-        for number, key, shown in zip(outcomes.events.tolist(), texts, values, strict=True):
+        names: Sequence[Any] = texts if outcomes.groups is None else outcomes.groups.tolist()
+        self._fresh = set(names).intersection(texts if outcomes.groups is None else outcomes.events.tolist())
+        touched: dict[Any, None] = {}
+        for number, name, text, shown in zip(outcomes.events.tolist(), names, texts, values, strict=True):
             if number < 0:
                 continue
             who = self._who.pop(number, None)
-            if self._passed.setdefault(key, bool(self._random.random() < self.share)):
-                touched.add(key)
-                self._rows.setdefault(key, []).append((who, *shown))
-        self._judge(sorted(touched, key=str), released)
+            part = self._part(name, text)
+            if part is None or (who is None and number < self._begin):
+                self.unjudged += 1  # the group began before the snapshot, or longer ago than is remembered
+                if part is not None:
+                    part.whole = False
+                continue
+            if part.cells != text:
+                raise _broken("one text of a group", 1, 2)
+            if part.checked:
+                part.rows.append((who, *shown))
+                touched[name] = None
+        self._judge([name for name in touched if self._parts[name].whole], released)
+        while len(self._parts) > PARTS:
+            del self._parts[next(iter(self._parts))]
 
-    def _judge(self, touched: Sequence[tuple[Any, ...]], released: pl.DataFrame) -> None:
+    def _part(self, name: Any, text: tuple[Any, ...]) -> Part | None:
+        """The group of this name; a new one if it may begin here."""
+        part = self._parts.pop(name, None)
+        if part is None:
+            if name not in self._fresh:
+                return None
+            part = Part(text, bool(self._random.random() < self.share))
+        self._parts[name] = part  # the newest last
+        return part
+
+    def _judge(self, touched: Sequence[Any], released: pl.DataFrame) -> None:
         if not touched:
             return
-        rows = [(label, *row) for label, key in enumerate(touched) for row in self._rows[key]]
+        rows = [(label, *row) for label, name in enumerate(touched) for row in self._parts[name].rows]
         people = pl.Series([row[1] for row in rows], dtype=pl.String).rank("dense").fill_null(0).cast(pl.Int32)
         about = {
             name: comparable(pl.Series([row[2 + at] for row in rows], dtype=released[name].dtype))

@@ -6,7 +6,7 @@ import msgspec
 import polars as pl
 
 from shoal.core.errors import UsageError
-from shoal.core.keys import KeyRing
+from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.known import doubts, refuse_few
 from shoal.core.notebook import Shown
 from shoal.policy.document import Policy
@@ -18,7 +18,11 @@ from shoal.views.role_view import RoleView
 
 
 class Checked(Shown, msgspec.Struct, frozen=True):
-    """What a check found: how many views, which keys are not at hand, what roles learn together, which views failed."""
+    """What a check found: how many views, which keys are missing, what roles learn together, which views failed.
+
+    >>> Checked(views=2, keys_missing=["default"])
+    <Checked: 2 views, 0 failed, 0 sets of roles compared>
+    """
 
     views: int
     keys_missing: list[str]
@@ -35,7 +39,7 @@ class Checked(Shown, msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         made = "" if self.rows is None else f", {self.views - len(self.failed)} made from {self.rows:,} rows"
-        warned = [f"the key {name!r} is not at hand" for name in self.keys_missing]
+        warned = [f"the key {name!r} is not available" for name in self.keys_missing]
         warned += [f"the view {role!r} could not be made: {reason}" for role, reason in self.failed.items()]
         lines = [f"{self.views} views, all well formed{made}", *map(str, self.pools)]
         return "\n".join([*lines, *(f"warning: {words}" for words in [*self.notes, *warned])])
@@ -47,7 +51,12 @@ class Checked(Shown, msgspec.Struct, frozen=True):
 def checked(
     policy: Policy, frame: pl.DataFrame | None = None, *, keys: KeyRing | None = None, together: int = 2
 ) -> Checked:
-    """Check a policy, and with a sample how its views behave on it."""
+    """Check a policy, and with a sample how its views behave on it.
+
+    >>> from shoal.policy.load import parse
+    >>> checked(parse("columns: {diag: sensitive}\\nviews: {ward: {show: [diag]}}")).views
+    1
+    """
     if together < 1:
         raise UsageError(f"together must be at least 1, found {together}", where="together", hint="for example 2")
     explain(policy)
@@ -58,6 +67,7 @@ def checked(
             column.hierarchy.declared()  # reads them: a missing tree is told here, not in the night
     ring = KeyRing.load() if keys is None else keys
     named = {m.key for v in policy.views.values() for ms in v.masks.values() for m in ms if m.keyed}  # type: ignore[attr-defined]
+    named |= {DEFAULT for view in policy.views.values() if view.sample is not None}
     lacking = sorted(name for name in named if name not in ring.keys)
     if frame is None:
         return Checked(len(policy.views), lacking)

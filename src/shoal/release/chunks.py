@@ -18,6 +18,7 @@ from shoal.core.order import publication_order
 from shoal.core.release import Release
 from shoal.core.schema import Schema
 from shoal.promises.base import Promise
+from shoal.release.adversary import Adversary
 from shoal.release.base import Job
 from shoal.release.judge import Judge
 from shoal.tables.base import Progress, TableMethod, silent
@@ -44,11 +45,13 @@ class Chunks:
         *,
         publish: Publish = "whole",
         keys: KeyRing | None = None,
+        waived: Sequence[str] = (),
     ) -> None:
         ring = keys or KeyRing()
         # without a key, rows that are held back are never written down (`continuous_state.py` refuses)
         key = ring.derive(DEFAULT, "continuous state") if DEFAULT in ring.keys else None
         self._file, self._judge = state_file(state, key), Judge(schema, tuple(promises))
+        self._adversary = Adversary(schema, tuple(promises), waived=tuple(waived))
         self._table = load(self._file, schema, promises, method, publish=publish)
 
     def push(self, frame: pl.DataFrame, *, seed: int = 0) -> tuple[Increment, Verdict | None]:
@@ -56,11 +59,21 @@ class Chunks:
         increment = self._table.push(frame, seed=seed)
         if increment.data is None:
             return increment, None
-        return increment, self._judge.demand(increment.data, people=self._people(increment), every_row=True)
+        people = self._people(increment)
+        verdict = self._judge.demand(increment.data, people=people, every_row=True)
+        found = self._adversary.demand(*self._published(increment.data, people))
+        return increment, msgspec.structs.replace(verdict, findings=(*verdict.findings, *found))
 
     def settle(self) -> None:
         """Write down what was taken."""
         save(self._table, self._file)
+
+    def _published(self, data: pl.DataFrame, people: pl.Series | None) -> tuple[pl.DataFrame, pl.Series | None]:
+        """All that is published after this chunk, and whose rows they are: what an attacker lays together."""
+        union, subject = self._table.released, self._table.schema.subject
+        if union is None:  # the whole table is published each time
+            return data, people
+        return union.select(self._table.shown), None if subject is None else union[subject]
 
     def _people(self, increment: Increment) -> pl.Series | None:
         subject = self._table.schema.subject
@@ -110,7 +123,8 @@ class ChunksJob(Job):
         """See :class:`Job`. Write the data, then call ``settle`` of the release: only then the chunk is taken."""
         if not self.promises:
             raise UsageError("no promise was asked for", where="append", hint="give k, for example k=5")
-        growing = Chunks(self.state, self.schema, self.promises, self.method, publish=self.publish, keys=self.keys)
+        growing = Chunks(self.state, self.schema, self.promises, self.method, publish=self.publish, keys=self.keys,
+                         waived=self.waived)  # fmt: skip
         seed = self.draw()
         increment, verdict = growing.push(from_any(data)[0], seed=seed)
         report = ChunkReport(
@@ -121,7 +135,7 @@ class ChunksJob(Job):
             withheld=dict(increment.withheld),
             findings=[] if verdict is None else list(verdict.findings),
             verified=verdict is not None,
-            notes=list(self.notes),
+            notes=[*self.notes, *(f"waiver: {name}" for name in self.waived)],
         )
         out = increment.data
         if out is not None and not self.keep_order:

@@ -14,6 +14,7 @@ from shoal.core.notebook import Shown
 from shoal.core.release import read_alike, recode
 from shoal.core.schema import Schema
 from shoal.core.table import code
+from shoal.measures.frontier import frontier
 from shoal.measures.loss import loss
 from shoal.measures.risk import risk
 from shoal.promises.base import Promise
@@ -27,7 +28,11 @@ Progress = Callable[[float, str], None]
 
 
 class Row(msgspec.Struct, frozen=True):
-    """One method with one k. Without a release (``note`` says why) the figures are empty."""
+    """One method with one k. Without a release (``note`` says why) the figures are empty.
+
+    >>> Row("local", 5, gcp=0.1, risk=0.05).frontier
+    False
+    """
 
     method: str
     k: int
@@ -42,7 +47,11 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Comparison(Shown, msgspec.Struct, frozen=True):
-    """All rows, and how many people the table has."""
+    """All rows, and how many people the table has.
+
+    >>> Comparison([Row("local", 5, 0.1, 0.05, 0.2, 9, 0, 1.0, frontier=True)], people=100)
+    <Comparison of 1 releases, 1 on the frontier>
+    """
 
     rows: list[Row]
     people: int
@@ -67,12 +76,14 @@ class Comparison(Shown, msgspec.Struct, frozen=True):
                 [r.risk or 0.0 for r in done if r.method == name],
                 [r.gcp or 0.0 for r in done if r.method == name],
                 [f"k={r.k}" for r in done if r.method == name],
+                colour=at,
             )
-            for name in dict.fromkeys(r.method for r in done)
+            for at, name in enumerate(dict.fromkeys(r.method for r in done))
         ]
         best = [r for r in done if r.frontier]
-        if best:
-            kinds.append(Points("frontier", [r.risk or 0.0 for r in best], [r.gcp or 0.0 for r in best], connect=True))
+        if best:  # below the others: a point on the frontier still shows its method
+            stairs = ([r.risk or 0.0 for r in best], [r.gcp or 0.0 for r in best])
+            kinds.insert(0, Points("frontier", *stairs, colour=7, connect=True))
         return Scatter(
             name="frontier",
             title="Loss against risk",
@@ -184,21 +195,10 @@ def _name(method: TableMethod) -> str:
 
 def _mark(rows: Sequence[Row]) -> list[Row]:
     """The rows, those on the frontier marked."""
-    out = []
-    for row in rows:
-        if row.gcp is None or row.risk is None:
-            out.append(row)
-            continue
-        beaten = any(
-            other.gcp is not None
-            and other.risk is not None
-            and other.gcp <= row.gcp
-            and other.risk <= row.risk
-            and (other.gcp, other.risk) != (row.gcp, row.risk)
-            for other in rows
-        )
-        out.append(msgspec.structs.replace(row, frontier=not beaten))
-    return out
+    made = [row for row in rows if row.gcp is not None and row.risk is not None]
+    best = frontier([(row.gcp or 0.0, row.risk or 0.0) for row in made])
+    marked = {id(row) for row, on in zip(made, best, strict=True) if on}
+    return [msgspec.structs.replace(row, frontier=id(row) in marked) for row in rows]
 
 
 def _line(row: Row) -> str:

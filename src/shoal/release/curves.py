@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from shoal.core.columns import CARRIED
 from shoal.core.errors import PolicyError, PromiseError, UsageError
 from shoal.core.frames import from_any
 from shoal.core.release import Release
@@ -23,6 +24,7 @@ from shoal.series.release import SeriesRelease
 from shoal.series.release import anonymize_series as group_series
 from shoal.tables.base import Progress, silent
 from shoal.views.masked_table import masked_table
+from shoal.views.role_view import RoleView
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,14 +133,13 @@ def about_curves(promises: tuple[Promise, ...]) -> tuple[KPAnonymity, list[Promi
     return promise, others
 
 
-def view_reading(policy: Policy, job: CurvesJob) -> dict[str, Any]:
+def view_reading(policy: Policy, view: RoleView) -> dict[str, Any]:
     """How a view's curves are read: the subject names the curve, and quasi columns are the instants of a wide table.
 
     With a time column the table is long, and quasi columns are its values.
     """
-    view = job.view
-    assert view is not None
-    masked = [name for name in policy.schema.quasi if name in view.masks]
+    counted = [name for name, column in policy.schema.columns.items() if column.role in ("quasi", "time")]
+    masked = [name for name in counted if name in view.masks]
     if masked:
         raise PolicyError(
             f"the instant {masked[0]!r} is masked: curves are generalized by the method",
@@ -146,7 +147,7 @@ def view_reading(policy: Policy, job: CurvesJob) -> dict[str, Any]:
             hint="leave the mask out, or do not show the column",
         )
     names = policy.schema.subject
-    seen = [n for n in (*view.shown, *view.masks) if n != names]
+    seen = [n for n in (*view.shown, *view.masks) if n != names and not n.startswith(CARRIED)]
     times = [n for n in seen if policy.schema[n].role == "time"]
     foreign = [n for n in seen if policy.schema[n].role not in ("quasi", "sensitive") and times != [n]]
     if foreign:

@@ -10,11 +10,20 @@ import polars as pl
 from shoal.core.errors import InputError
 from shoal.core.time import duration, micros
 from shoal.measures.plausibility import Doubt, time_doubts, unit_doubt, who_doubts
+from shoal.promises.base import those_about
 from shoal.release.stream import StreamJob
 
 
 def doubts(job: StreamJob, frame: pl.DataFrame, now: float | None = None) -> list[Doubt]:
-    """What looks wrong in these events, by the declared columns. O(n log n)."""
+    """What looks wrong in these events, by the declared columns. O(n log n).
+
+    >>> from shoal.release.job import job_of
+    >>> from shoal.release.wishes import Wishes
+    >>> job = job_of(Wishes({"z": 2, "window": "1h"}))
+    >>> events = pl.DataFrame({"time": [0, 1], "subject": ["ada", "bob"], "value": ["x", "x"]})
+    >>> doubts(job, events)
+    []
+    """
     schema = (job.view or job).schema
     now = clock.time() if now is None else now
     time = next((n for n in schema.of("time") if n in frame.columns), None)
@@ -28,13 +37,22 @@ def doubts(job: StreamJob, frame: pl.DataFrame, now: float | None = None) -> lis
         out += time_doubts(micros(frame[time], column.unit), duration(column.late), window, now)
     subject = schema.subject
     people = frame[subject] if subject is not None and subject in frame.columns else None
-    return out + who_doubts(people, {n: frame[n] for n in job.schema.quasi if n in frame.columns})
+    shared = [] if those_about(job.promises, "curves") else job.schema.quasi  # nobody's curve is shared as it stands
+    return out + who_doubts(people, {n: frame[n] for n in shared if n in frame.columns})
 
 
 def examined(
     source: Iterable[pl.DataFrame], job: StreamJob, tell: Callable[[str], None], *, trust: bool, where: str
 ) -> Iterator[pl.DataFrame]:
-    """The same frames; of the first that has events, doubts are told, and a grave one ends it before any release."""
+    """The same frames; of the first that has events, doubts are told, and a grave one ends it before any release.
+
+    >>> from shoal.release.job import job_of
+    >>> from shoal.release.wishes import Wishes
+    >>> job, said = job_of(Wishes({"z": 2, "window": "1h"})), []
+    >>> events = pl.DataFrame({"time": [0], "subject": ["ada"], "value": ["x"]})
+    >>> len(list(examined([events], job, said.append, trust=True, where="--unit")))
+    1
+    """
     first = True
     for frame in source:
         if first and frame.height:

@@ -79,12 +79,12 @@ def _of_policy(wishes: Wishes) -> Job:
     more: dict[str, Any] = {**common._asdict(), "promises": promises, "notes": tuple(notes)}
     where = f"views.{chosen.name}.method"
     refuse_nothing(policy, view, promises)
-    if those_about(promises, "curves"):
+    if those_about(promises, "curves") and not isinstance(chosen.method, StreamMethod):
         return _curves_of_policy(policy, chosen, view, more, wishes)
     if not promises:
         if chosen.method is not None:
             raise PolicyError(
-                "the view names a method and promises nothing", where=where, hint="say what it shall keep: `promises:`"
+                "the view names a method and promises nothing", where=where, hint="say what it must keep: `promises:`"
             )
         nothing_to_waive(wishes, more, "the view promises nothing", order=True)
         return MasksJob(
@@ -129,7 +129,7 @@ def _curves_of_policy(policy: Policy, chosen: View, view: RoleView, more: dict[s
         representatives=with_means(wishes, more["promises"]),
         **reported(wishes, more),
     )
-    return dataclasses.replace(job, reading={**reading, **view_reading(policy, job)})
+    return dataclasses.replace(job, reading={**reading, **view_reading(policy, view)})
 
 
 def judge_of(wishes: Wishes) -> Judge:

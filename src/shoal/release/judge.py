@@ -22,7 +22,7 @@ from shoal.core.schema import Schema
 from shoal.core.table import by_value
 from shoal.promises.base import Promise, those_about
 from shoal.promises.compact import expand, is_compact
-from shoal.promises.kp_anonymity import GROUP, LEVEL, PATTERN, RECORD
+from shoal.promises.kp_anonymity import GROUP, LEVEL, PATTERN, RECORD, WINDOW
 from shoal.verifier import Verdict, verify
 from shoal.views.derived import with_derived
 from shoal.views.role_view import RoleView
@@ -165,7 +165,14 @@ class Judge:
         # a nested field stands in the release under its first step
         seen = {step.split("[")[0] for n in (*view.shown, *view.masks) for step in (n, n.split(".")[0])}
         if those_about(self.promises, "curves"):
-            seen |= {GROUP, PATTERN, LEVEL, RECORD, *[f"{n}_{end}" for n in self.quasi for end in ("low", "high")]}
+            seen |= {
+                WINDOW,
+                GROUP,
+                PATTERN,
+                LEVEL,
+                RECORD,
+                *[f"{n}_{end}" for n in self.quasi for end in ("low", "high")],
+            }
         shown = [c for c in released.columns if c not in seen and not _is_hidden(released[c])]
         if not shown:
             return []

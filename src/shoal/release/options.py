@@ -21,6 +21,7 @@ from shoal.policy.document import WAIVERS
 from shoal.promises.base import Promise
 from shoal.promises.kp_anonymity import KPAnonymity
 from shoal.promises.z_anonymity import ZAnonymity
+from shoal.release.adversary import EARLIER_RELEASE
 from shoal.release.base import Job
 from shoal.release.chunks import ChunksJob
 from shoal.release.curves import CurvesJob, about_curves
@@ -36,7 +37,7 @@ from shoal.streams.z_anonymity import ZAnon
 from shoal.tables import TABLE_METHODS
 
 OF_STREAMS = "a stream leaves in the order of its decisions"
-OF_CHUNKS = "nothing looks for linked rows in a growing table yet"
+OF_CHUNKS = "a growing table is not laid beside releases of others"
 OF_CURVES = "curves leave by their groups"
 READING = ("id", "time", "value", "every", "aggregate", "zone", "missing", "pattern", "perturb", "instants")
 
@@ -57,6 +58,7 @@ class Common(NamedTuple):
     @classmethod
     def of(cls, wishes: Wishes, title: str, waived: tuple[str, ...] = ()) -> Common:
         """Take it from the wishes; ``waived`` are the risks that a policy accepts."""
+        # read from the environment only if nobody handed one in: a caller's ring must not be mixed with the machine's
         ring = wishes.take("keys")
         names = (*waived, *wishes.take("waive", ()))
         unknown = [n for n in names if n not in WAIVERS]
@@ -72,7 +74,11 @@ class Common(NamedTuple):
 
 
 def reported(wishes: Wishes, more: dict[str, Any]) -> dict[str, Any]:
-    """The job has a report; the name of its file must say which kind."""
+    """The job has a report; the name of its file must say which kind.
+
+    >>> reported(Wishes({"report": "r.html"}), {"title": "release"})
+    {'title': 'release'}
+    """
     ending(wishes.take("report"))
     return more
 
@@ -83,6 +89,7 @@ def earlier_releases(wishes: Wishes, schema: Schema) -> tuple[tuple[str, pl.Data
     many = list(given) if isinstance(given, list | tuple) else [given]
     found = []
     for number, one in enumerate(many, 1):
+        # by the name of the file alone: its folder would stand in the report
         if isinstance(one, str | os.PathLike):
             found.append((Path(one).name, read_released(str(one), schema.quasi)))
         else:
@@ -125,7 +132,8 @@ def of_options(wishes: Wishes) -> Job:
         "exact": tuple(schema.of("plain")),
     }
     if append is not None:
-        nothing_to_waive(wishes, more, OF_CHUNKS, order=True)
+        if EARLIER_RELEASE in more["waived"]:
+            wishes.refuse("waive", f"has no effect: {OF_CHUNKS}", "leave it out")
         chosen = method_of(wishes, (TABLE_METHODS,), None, default=None)
         return ChunksJob(
             state=Path(append),
@@ -166,7 +174,11 @@ def _curves_of_options(wishes: Wishes) -> CurvesJob:
 
 
 def is_compact(wishes: Wishes) -> bool:
-    """Whether a row per group is asked for, whose cells are text."""
+    """Whether a row per group is asked for, whose cells are text.
+
+    >>> is_compact(Wishes({"compact": True}))
+    True
+    """
     asked = bool(wishes.take("compact", False))
     if asked and wishes.has("cells"):
         wishes.refuse("cells", "a compact release has text cells", "leave it out")

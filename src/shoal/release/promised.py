@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from shoal.core.errors import PolicyError
 from shoal.core.schema import Schema
+from shoal.core.time import duration
 from shoal.policy.document import Policy
 from shoal.promises.base import Promise, those_about
 from shoal.promises.k_anonymity import KAnonymity
@@ -26,6 +27,7 @@ class _Short(NamedTuple):
     kinds: tuple[type[Promise], ...]
     more: bool
     make: Callable[[float, Schema, bool], list[Promise]] | None
+    size: Callable[[Any], float] = float  # what is compared
 
 
 def _about(kind: type[Promise], **more: str) -> Callable[[float, Schema, bool], list[Promise]]:
@@ -43,6 +45,8 @@ SHORT: dict[str, _Short] = {
     "l": _Short((LDiversity,), True, _diversity),
     "t": _Short((TCloseness,), False, _about(TCloseness)),
     "z": _Short((ZAnonymity,), True, None),
+    # z people within a shorter time are z people within the longer one, too
+    "window": _Short((ZAnonymity,), False, None, duration),
 }
 
 
@@ -67,15 +71,16 @@ def tightened(promised: Sequence[Promise], schema: Schema, wishes: Wishes) -> tu
         had = [at for at, p in enumerate(out) if isinstance(p, short.kinds)]
         for at in had:
             before = getattr(out[at], name)
-            if (value < before) if short.more else (value > before):
+            asked, had_before = short.size(value), short.size(before)
+            if (asked < had_before) if short.more else (asked > had_before):
                 wishes.refuse(
                     name,
-                    f"the policy promises {name} = {before:g}, and {value:g} is weaker",
+                    f"the policy promises {name} = {_said(before)}, and {_said(value)} is weaker",
                     "an option may make a policy's promise stronger, not weaker; to weaken it, change the policy",
                 )
-            if value != before:
+            if asked != had_before:
                 out[at] = msgspec.structs.replace(out[at], **{name: value})
-                notes.append(f"{name} of {out[at].use} was changed from {before:g} to {value:g} by an option")
+                notes.append(f"{name} of {out[at].use} was changed from {_said(before)} to {_said(value)} by an option")
         if not had and short.make is not None:
             if name != "k" and not schema.sensitive:
                 wishes.refuse(name, "speaks about sensitive columns, and none is declared", "declare one as sensitive")
@@ -84,6 +89,10 @@ def tightened(promised: Sequence[Promise], schema: Schema, wishes: Wishes) -> tu
             if promised:
                 notes += [f"{p.title} was added by an option" for p in added]
     return tuple(out), notes
+
+
+def _said(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
 def refuse_nothing(policy: Policy, view: RoleView, promises: Sequence[Promise]) -> None:

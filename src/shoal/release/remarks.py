@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +15,7 @@ from shoal.promises.l_diversity import LDiversity
 from shoal.tables.base import TableMethod, looks_at_values
 from shoal.verifier import grouped
 
+_SPACES = re.compile(r"[\s\u200b-\u200f\u2060\ufeff\u00ad]+")  # also those that nobody sees
 SMALL = 24  # groups of k up to which a table is small: who tries all worlds of it can do so on a laptop
 NOTHING = "a rerun of the method tells nothing about sensitive values: groups were made without a look at them"
 BOUNDED = (
@@ -60,6 +63,26 @@ def _shared(groups: Groups, sizes: np.ndarray, name: str) -> str:
         f"column {name!r}: in {int(alike.sum()):,} of {groups.count:,} groups, with {people}, everyone has the same "
         "value, and who knows that someone is in such a group knows it; l-diversity prevents that"
     )
+
+
+def spellings(people: pl.Series) -> list[str]:
+    """A note if names that differ only in case, blanks or the form of their letters are counted as different people.
+
+    >>> spellings(pl.Series(["Ada", "ada ", "Bob"]))[0][:45]
+    '2 people are told apart by case, blanks or th'
+    >>> spellings(pl.Series([1, 2]))
+    []
+    """
+    if people.dtype != pl.String:
+        return []
+    names = people.drop_nulls().unique()
+    alike = pl.Series([_SPACES.sub("", unicodedata.normalize("NFKC", name)).casefold() for name in names.to_list()])
+    counts = alike.value_counts(name="n")
+    many = int(counts.filter(pl.col("n") > 1)["n"].sum())
+    if not many:
+        return []
+    told = f"{many:,} people are told apart by case, blanks or the form of letters only, and counted as different"
+    return [f"{told}: write names alike if they are the same people"]
 
 
 def rerun(method: TableMethod, promises: Sequence[Promise]) -> str:

@@ -73,7 +73,8 @@ class MasksJob(Job):
         viewed = gate.apply(frame)
         notes = [*self.notes, *gate.notes(frame)]
         order = self._order(viewed.data)
-        withheld = {"window too small for its mask": viewed.withheld} if viewed.withheld else {}
+        counted = {"window too small for its mask": viewed.withheld, "not in the sample": viewed.unsampled}
+        withheld = {reason: count for reason, count in counted.items() if count}
         report = MasksReport(
             title=self.title,
             rows=frame.height,

@@ -23,6 +23,7 @@ from shoal.policy.document import Policy
 from shoal.promises.base import those_about
 from shoal.release.base import Job
 from shoal.release.beside import Beside, beside
+from shoal.release.curves import about_curves, view_reading
 from shoal.release.judge import Judge
 from shoal.release.stream_report import StreamReport
 from shoal.release.ticks import Tick, TickLog
@@ -34,6 +35,7 @@ from shoal.verifier import Verdict
 from shoal.views.derived import refuse_sources_in_clear, with_derived
 from shoal.views.frames import FrameGate
 from shoal.views.role_view import RoleView
+from shoal.views.sampling import refuse_sample
 
 Write = Callable[[pl.DataFrame], None]
 LARGEST = 1 << 17
@@ -95,12 +97,12 @@ class StreamJob(Job):
         verdict = self._verdict(judge, frame, released, positions)
         counters = dict(runner.method.counters)
         doubtful = [*doubts(runner.method.known), *(f"doubt: {doubt}" for doubt in plausible(self, frame))]
-        withheld = {"withheld by the method": frame.height - int((positions >= 0).sum())}
+        withheld = {"withheld by the method": runner.withheld}
         report = StreamReport(
             title=self.title,
             method=self.method.use,
             rows=frame.height,
-            released=released.height,
+            released=counters["released"] if self.method.published(self.schema, frame.columns) else released.height,
             withheld=withheld,
             findings=list(verdict.findings),
             verified=verdict.kept,
@@ -158,6 +160,10 @@ def stream_job(policy: Policy, role: str, keys: KeyRing, **more: Any) -> StreamJ
             hint="mask it, or do not show it",
         )
     refuse_sources_in_clear(view)
+    if those_about(promises, "curves"):
+        about_curves(promises)
+        view_reading(policy, view)
+    method.published(policy.schema, [*view.shown, *view.masks])
     subject = policy.schema.subject
     if method.invents and (subject is None or subject in view.hides):
         # said here, because a service that ends at its first event is found too late
@@ -215,12 +221,15 @@ class LocalRunner:
         if verify is not None:
             self.beside = beside(job.schema, job.promises, job.method, verify, continued=snapshot is not None)
         self.method: Running = job.method.start(job.schema, job.promises, key=key, seed=seed, snapshot=state)
-        self.released = 0
+        self.released = self.withheld = 0
         # a view says how its subject is shown; without one nobody has decided, and it never leaves in clear
         self._write = write if job.view is not None or job.schema.subject is None else self._pseudonymous(write, key)
         self._strict = strict
         self._marks = marks
+        self.tell: Callable[[Sequence[int], Sequence[int]], None] | None = None  # told of events and reasons
         self._masks: FrameGate | None = None
+        if job.view is not None:
+            refuse_sample(job.view)
         self._time = next(iter(job.schema.of("time")), None)
         self._log = ticks
         self._again = self._log.again if self._log is not None else []
@@ -230,6 +239,9 @@ class LocalRunner:
     def nothing(self, frame: pl.DataFrame) -> pl.DataFrame:
         """An empty release of this shape of events."""
         shown = self._shown(self._fitted(frame.clear()))
+        made = self.job.method.published(self.job.schema, shown.columns)
+        if made is not None:
+            return pl.DataFrame(schema=dict.fromkeys(made, pl.String))
         return shown.select(c for c in shown.columns if c in self.job.schema.columns)
 
     def _pseudonymous(self, write: Write, key: bytes) -> Write:
@@ -238,6 +250,9 @@ class LocalRunner:
         assert subject is not None
 
         def masked(frame: pl.DataFrame) -> None:
+            if subject not in frame.columns:  # it was needed to count people only
+                write(frame)
+                return
             names = frame[subject].cast(pl.String)
             prints = pl.Series(subject, printer.column(names)).reinterpret(signed=False).cast(pl.String)
             write(frame.with_columns(prints))
@@ -265,10 +280,15 @@ class LocalRunner:
             self._log.write(Tick(self.first, now))
         self._emit(self.method.tick(now))
 
-    def forget_ticks(self) -> None:
-        """A snapshot was saved: what the ticks did is in it."""
+    @property
+    def settled(self) -> bool:
+        """Whether a snapshot may be saved: no tick of the run before is still to come."""
+        return not self._again
+
+    def forget_ticks(self, number: int | None = None) -> None:
+        """A snapshot was saved, of this ``number``: what the ticks did is in it."""
         if self._log is not None:
-            self._log.clear()
+            self._log.clear(number)
 
     def _quiet(self) -> None:
         """The clock goes on from where events left it: a jump of this machine's clock moves nothing."""
@@ -343,11 +363,14 @@ class LocalRunner:
                 raise InputError("an unusable time, subject or value", where=f"event {int(bad[0]) + 1:,}")
         if self.beside is not None:
             self.beside.check(outcomes)
+        self.withheld += len(outcomes.withheld)
         if outcomes.released is not None and outcomes.released.height:
             self.released += outcomes.released.height
             self._write(outcomes.released)
             if self._marks is not None:
                 self._marks(outcomes.events.tolist())
+        if self.tell is not None and len(outcomes.withheld):
+            self.tell(outcomes.withheld.tolist(), outcomes.reasons.tolist())
 
 
 def _split(snapshot: bytes | None) -> tuple[int, bytes | None]:

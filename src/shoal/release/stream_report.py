@@ -11,7 +11,14 @@ from shoal.report.stream_page import run_page
 
 
 class StreamReport(Shown, msgspec.Struct, frozen=True, kw_only=True):
-    """What a stream method made of a file."""
+    """What a stream method made of a file.
+
+    >>> import polars as pl
+    >>> import shoal
+    >>> visits = pl.DataFrame({"time": [0, 1, 2], "subject": ["a", "b", "c"], "value": ["x", "x", "y"]})
+    >>> shoal.stream(visits, z=2, window="1h").report
+    <StreamReport: 1 of 3 events released by z-anonymity, verified>
+    """
 
     title: str
     method: str

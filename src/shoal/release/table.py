@@ -28,7 +28,7 @@ from shoal.release.adversary import Adversary
 from shoal.release.base import GIVEN, SECRET, Job
 from shoal.release.earlier import Known, nodes_of
 from shoal.release.judge import Judge
-from shoal.release.remarks import SMALL, homogeneous, rerun
+from shoal.release.remarks import SMALL, homogeneous, rerun, spellings
 from shoal.report.columns import masked as with_masks
 from shoal.report.columns import published
 from shoal.report.measured import table_risk
@@ -221,7 +221,9 @@ class TableJob(Job):
         shared = homogeneous(
             released, [c for c in schema.quasi if c in released.columns], schema.sensitive, self.promises, whose
         )
-        return [*([rerun(method, self.promises)] if schema.sensitive else []), *shared]
+        told = Adversary(schema, self.promises, self.view).together(released, whose)
+        spelled = [] if whose is None else spellings(whose)
+        return [*([rerun(method, self.promises)] if schema.sensitive else []), *shared, *told, *spelled]
 
     def _all_notes(self) -> list[str]:
         notes = [*self.notes, SECRET if self.seed is None else GIVEN]

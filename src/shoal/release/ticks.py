@@ -57,9 +57,11 @@ class TickLog:
             raise OutputError(f"a tick cannot be written ({error.strerror})", where=str(self._file)) from None
         self._next += 1
 
-    def clear(self) -> None:
-        """Forget all ticks: a snapshot knows what they did."""
+    def clear(self, number: int | None = None) -> None:
+        """Forget all ticks: a snapshot, of this ``number``, knows what they did."""
         self._file.unlink(missing_ok=True)
+        self._next = 0
+        self._number = self._number if number is None else number
 
     def _context(self, at: int) -> str:
         return f"state {self._number}, tick {at}"

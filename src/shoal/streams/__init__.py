@@ -11,6 +11,7 @@ STREAM_METHODS: Family[StreamMethod] = Family(
         "batches": "batches:Batches",
         "castle": "castle:Castle",
         "fads": "fads:Fads",
+        "curves": "curves:Curves",
     },
 )
 

@@ -6,8 +6,9 @@ worker) feeds it and obeys four rules:
 1. Events are numbered 0, 1, 2 … as they arrive; ``batch.first`` is the number of a batch's first event. A batch of
    one is a batch.
 2. **Every event gets exactly one outcome**, in the same call or a later one (``push``, ``tick``, ``flush``): its
-   number stands once in ``outcomes.events`` (released) or once in ``outcomes.withheld`` (with a reason).
-   Rows whose number is -1 are synthetic; only the operator's side channel may see these numbers.
+   number stands once in ``outcomes.events`` (released), once in ``outcomes.joined`` (released, in the row of another
+   event: one row may tell several of one person) or once in ``outcomes.withheld`` (with a reason). Rows whose number
+   is -1 tell no event; only the operator's side channel may see these numbers.
 3. ``tick(now)`` is input like any event: the runner logs it before it acts on it, so that a replay decides alike.
    A zero-delay method answers it with nothing.
 4. ``snapshot()`` is bytes (versioned MessagePack, never pickle); ``spec.start(…, snapshot=bytes)`` continues as if
@@ -52,6 +53,7 @@ class Reason(IntEnum):
     DUE = 8  # its delay ran out before the promise could be met
     STICKY = 9  # an earlier decision of the same session stands
     END = 10  # the stream ended before the promise could be met
+    GAPS = 11  # its curve lacks instants of the window
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,9 @@ class Batch:
 class Outcomes:
     """What became of events: ``released`` rows (the columns of ``Batch.frame``) stand for the events ``events``.
 
+    ``groups`` says which rows were released as one group, also with a box given before: the number of an event of the
+    group it was made for, -1 where that is not known. Who verifies a stream as it goes judges these groups.
+
     >>> Outcomes().released is None, len(Outcomes().withheld)
     (True, 0)
     """
@@ -89,13 +94,45 @@ class Outcomes:
     events: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     withheld: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     reasons: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    joined: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))  # released in the row of another event
+    groups: Numbers | None = None
 
     def __len__(self) -> int:
-        return len(self.events) + len(self.withheld)
+        return len(self.events) + len(self.withheld) + len(self.joined)
+
+
+def together(told: list[Outcomes]) -> Outcomes:
+    """One outcome after the other, as one.
+
+    >>> len(together([Outcomes(), Outcomes(events=np.arange(2))]).events)
+    2
+    """
+    import polars as pl
+
+    if len(told) < 2:
+        return told[0] if told else Outcomes()
+    frames = [one.released for one in told if one.released is not None]
+    groups = [one.groups for one in told if one.groups is not None]
+    return Outcomes(
+        pl.concat(frames, how="diagonal_relaxed") if frames else None,
+        np.concatenate([one.events for one in told]),
+        np.concatenate([one.withheld for one in told]),
+        np.concatenate([one.reasons for one in told]),
+        groups=np.concatenate(groups) if groups else None,
+    )
 
 
 class Running:
-    """A method at work: the state between batches. Memory is bounded by what the window or the delay holds."""
+    """A method at work: the state between batches. Memory is bounded by what the window or the delay holds.
+
+    >>> from shoal.core.schema import Column, Schema
+    >>> from shoal.promises.z_anonymity import ZAnonymity
+    >>> from shoal.streams.z_anonymity import ZAnon
+    >>> schema = Schema({"time": Column("time"), "who": Column("subject"), "site": Column("quasi")})
+    >>> running = ZAnon().start(schema, [ZAnonymity(2, "1h")], key=bytes(32))
+    >>> running.held, running.counters["events"]
+    (0, 0)
+    """
 
     def push(self, batch: Batch) -> Outcomes:
         """Take events; answer what is decided now, of these or of earlier ones."""
@@ -170,6 +207,13 @@ class StreamMethod(Spec, frozen=True):
     def where_watched(self) -> StreamMethod:
         """This method where everyone sees when a record comes, as on a topic: stricter where nothing was chosen."""
         return self
+
+    def published(self, schema: Schema, shown: Sequence[str]) -> tuple[str, ...] | None:
+        """The columns of a release where they are others than those of the events; ``shown`` are the role's.
+
+        An error if the role does not see what the method needs.
+        """
+        return None
 
     def judged(self, schema: Schema, shown: Sequence[str]) -> tuple[str, ...]:
         """The published columns that tell people apart, for who judges a release of this method.

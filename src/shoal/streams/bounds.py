@@ -95,7 +95,12 @@ def bounds_of(delay: int, delay_time: str | None, reuse: int | str | None, boxes
 
 
 class Delayed(StreamMethod, frozen=True):
-    """A method that holds tuples and releases groups of them."""
+    """A method that holds tuples and releases groups of them.
+
+    >>> from shoal.streams.fads import Fads
+    >>> Fads(delay=100, reuse="never").reuses
+    False
+    """
 
     def bounds(self) -> Bounds:
         """The bounds, checked."""

@@ -7,7 +7,7 @@ A method only says how held tuples are decided (:meth:`Holding.decide`). The ker
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,9 +26,9 @@ from shoal.kernels.delay.stream_boxes import Tuples
 from shoal.kernels.shared import clock as clocks
 from shoal.kernels.shared.promises import Rules, Work, workspace
 from shoal.promises.base import Promise
-from shoal.streams.base import Batch, Outcomes, Reason, Running
+from shoal.streams.base import Batch, Outcomes, Reason, Running, together
 from shoal.streams.bounds import Bounds
-from shoal.streams.coder import QuasiCoder
+from shoal.streams.coder import Coded, QuasiCoder
 from shoal.streams.published_boxes import KeptBoxes
 from shoal.streams.sensitive import Sensitive
 from shoal.streams.snapshots import Array, Content, frame_bytes, frame_of, packed, unpacked
@@ -59,6 +59,14 @@ class Task(NamedTuple):
     event: Ints  # number of each tuple's event
     arrived: Ints  # clock at its arrival
     mark: Ints  # what the method remembers of it, -1 at first
+
+
+class Portion(NamedTuple):
+    """Tuples that are decided together: ``at`` one event, or at whichever of all; ``last``: none may wait longer."""
+
+    rows: Ints
+    at: int | None
+    last: bool
 
 
 class Holding(Running):
@@ -152,6 +160,7 @@ class Holding(Running):
             outcomes.events,
             np.concatenate([outcomes.withheld, number[bad]]),
             np.concatenate([outcomes.reasons, reason[bad]]),
+            groups=outcomes.groups,
         )
 
     def tick(self, now: int) -> Outcomes:
@@ -245,21 +254,40 @@ class Holding(Running):
     def _run(self, events: Events, *, finish: bool) -> Outcomes:
         if not self.held:
             return Outcomes()
-        started = time.process_time()
-        arrived = self._columns["arrived"]
         if not finish and self.waits(events):
             return Outcomes()
-        rules = self.sensitive.rules(self._columns["prints"], np.ascontiguousarray(self._codes))
-        self.kept.begin(rules)
-        released = _nothing(self.held, len(self.coder.names), self._tally.counts["emissions"])
-        task = Task(self.coder.tuples(self._coded), self._columns["prints"], rules, workspace(rules), released,
-                    self._columns["event"], arrived, self._columns["mark"])  # fmt: skip
-        self.decide(task, events, finish=finish)
-        outcomes = self._outcomes(task, events, Reason.END if finish else Reason.DUE)
+        started = time.process_time()
+        whole = pl.concat(self._frames, how="diagonal_relaxed") if len(self._frames) > 1 else self._frames[0]
+        self._frames = [whole]
+        gone = np.zeros(self.held, np.bool_)
+        told: list[Outcomes] = []
+        for rows, at, last in self.portions(events, gone, finish=finish):
+            task, coded = self._task(rows)
+            self.decide(task, events if at is None else Events(*(part[at : at + 1] for part in events)), finish=last)
+            told.append(self._told(task, coded, rows, events, Reason.END if finish else Reason.DUE))
+            gone[rows[task.released.box != HELD]] = True
+        if gone.any():
+            self._keep(whole, np.flatnonzero(~gone))
         self._tally.pause = max(self._tally.pause, time.process_time() - started)
-        return outcomes
+        return together([one for one in told if len(one)])
 
-    def _outcomes(self, task: Task, events: Events, reason: Reason) -> Outcomes:
+    def portions(self, events: Events, gone: NDArray[np.bool_], *, finish: bool) -> Iterator[Portion]:
+        """What is decided together: here all that is held, at all of the events. ``gone`` are decided already."""
+        yield Portion(np.arange(self.held), None, finish)
+
+    def _task(self, rows: Ints) -> tuple[Task, Coded]:
+        """Some of the tuples held, as a task."""
+        every = len(rows) == self.held
+        columns = self._columns if every else {name: array[rows] for name, array in self._columns.items()}
+        coded = self._coded if every else self._coded.take(rows)
+        rules = self.sensitive.rules(columns["prints"], np.ascontiguousarray(self._codes[:, rows]))
+        # without a subject each tuple was given a number as its person
+        self.kept.begin(rules, people=not np.array_equal(columns["prints"], columns["event"] + 1))
+        released = _nothing(len(rows), len(self.coder.names), self._tally.counts["emissions"])
+        return Task(self.coder.tuples(coded), columns["prints"], rules, workspace(rules), released,
+                    columns["event"], columns["arrived"], columns["mark"]), coded  # fmt: skip
+
+    def _told(self, task: Task, coded: Coded, rows: Ints, events: Events, reason: Reason) -> Outcomes:
         released = task.released
         self._tally.counts["emissions"] = int(released.count[1])
         out, gone = np.flatnonzero(released.box >= 0), np.flatnonzero(released.box == WITHHELD)
@@ -267,21 +295,20 @@ class Holding(Running):
             return Outcomes()
         # inside an emission the order is keyed, so that it says nothing about the order of arrival
         out = out[np.lexsort((self._order.of_numbers(task.event[out]), released.when[out]))]
-        frame = pl.concat(self._frames, how="diagonal_relaxed") if len(self._frames) > 1 else self._frames[0]
         used = int(released.count[0])
         boxes = (released.box[out], released.low[:used], released.high[:used], released.level[:used])
-        at = self._coded.at[out] if self._coded.epoch == self.coder.epoch else None
-        data = self.coder.publish(frame[out], at, *boxes) if len(out) else None
+        at = coded.at[out] if coded.epoch == self.coder.epoch else None
+        data = self.coder.publish(self._frames[0][rows[out]], at, *boxes) if len(out) else None
         if data is not None and self._time in data.columns:
             data = at_emission(data, self._time, released.when[out])
+        groups = self.kept.groups(released.box[out], released.again[out], task.event[out])
         reasons = np.full(len(gone), reason, np.uint8)
         self._tally.released(out, task.event, released)
         if self._timed:
             left = events.now[np.searchsorted(events.number, released.cause[out])]
             self._tally.waited(left - task.arrived[out])
         self._tally.withheld(reasons)
-        self._keep(frame, np.flatnonzero(released.box == HELD))
-        return Outcomes(data, task.event[out], task.event[gone], reasons)
+        return Outcomes(data, task.event[out], task.event[gone], reasons, groups=groups)
 
     def _keep(self, frame: pl.DataFrame, stay: Ints) -> None:
         self._frames = [frame[stay]] if len(stay) else []
@@ -299,7 +326,7 @@ class Holding(Running):
             )
         arrays = {name: array.numpy() for name, array in content.arrays.items()}
         self._clock[:] = arrays["clock"]
-        self._tally.reasons[:] = arrays["reasons"]
+        self._tally.reasons[: len(arrays["reasons"])] = arrays["reasons"]  # of before there was a further reason
         self._columns = {name: arrays[name] for name in self._columns}
         self._next, self.seq = content.numbers["next"], content.numbers["seq"]
         self._tally.counts = {name: content.numbers[name] for name in self._tally.counts}

@@ -13,6 +13,7 @@ from shoal.streams.bounds import Bounds
 from shoal.streams.coder import QuasiCoder
 from shoal.streams.sensitive import Sensitive
 
+REMEMBERED = 32  # people of a box, at least, where promises about sensitive values count each of them once
 COUNTED = 1024  # most sensitive values that are counted for every box; with more, such a promise gets no reuse
 SAVED = ("low", "high", "level", "node", "loss", "person", "stamp", "value", "last", "kth")
 
@@ -23,11 +24,12 @@ class KeptBoxes:
     def __init__(self, coder: QuasiCoder, sensitive: Sensitive, bounds: Bounds) -> None:
         count = bounds.boxes if bounds.reuse else 1
         q, s, deep = len(coder.names), len(sensitive.values), int(coder.depth.max())
-        # twice as many people where they must also be diverse: one who gives way may be the one with the rare value
-        people = 2 * sensitive.crowd if s else sensitive.k
+        # more people where they must also be diverse: whoever is forgotten could be counted twice
+        people = max(2 * sensitive.crowd, REMEMBERED) if s else sensitive.k
         words = count // 64 + 1
         self._coder = coder
         self._sensitive = sensitive
+        self._born = np.full(count, -1, np.int64)  # an event of the group each box was made for
         self.published = Published(
             np.zeros((count, q)),
             np.zeros((count, q)),
@@ -43,13 +45,17 @@ class KeptBoxes:
             np.zeros(count, np.int64),
             np.zeros((q, CELLS + 1, words), np.uint64),
             np.zeros((q, deep, CELLS, words), np.uint64),
-            np.zeros(2, np.int64),
+            np.zeros(3, np.int64),
             np.full(count, -1, np.int64),
         )
 
-    def begin(self, rules: Rules) -> None:
-        """A push begins: boxes have no number in its outcomes yet, new sensitive values get room."""
+    def begin(self, rules: Rules, *, people: bool) -> None:
+        """A push begins: boxes have no number in its outcomes yet, new sensitive values get room.
+
+        ``people``: tuples are of people who may come again; otherwise every tuple counts as a person.
+        """
         self.published.named[:] = -1
+        self.published.words[2] = int(people)
         tally = self.published.tally
         most = min(int(rules.size.max(initial=1)), COUNTED)
         if tally.shape[0] > 1 and tally.shape[2] < most:
@@ -57,18 +63,36 @@ class KeptBoxes:
                 tally=np.pad(tally, ((0, 0), (0, 0), (0, max(most, 2 * tally.shape[2]) - tally.shape[2])))
             )
 
+    def groups(self, box: NDArray[np.int64], again: NDArray[np.bool_], event: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of tuples released in this push: the least event of the group their box was made for, -1 if not known."""
+        first = np.full(int(box.max(initial=-1)) + 1, np.iinfo(np.int64).max)
+        np.minimum.at(first, box[~again], event[~again])
+        named = self.published.named
+        kept = np.flatnonzero((named >= 0) & (named < len(first)))
+        made = first[named[kept]] < np.iinfo(np.int64).max
+        self._born[kept[made]] = first[named[kept[made]]]
+        old = np.full(len(first), -1, np.int64)  # a box that another has replaced since is not known any more
+        old[named[kept]] = self._born[kept]
+        return np.where(first[box] < np.iinfo(np.int64).max, first[box], old[box])  # made in this push, or before
+
     def state(self) -> dict[str, NDArray[Any]]:
         """The boxes in use, for a snapshot."""
         alive = np.flatnonzero(self.published.alive)
         state: dict[str, NDArray[Any]] = {name: getattr(self.published, name)[alive] for name in SAVED}
         tally = self.published.tally
-        return {**state, "slots": alive, "tally": tally[alive] if tally.shape[0] > 1 else tally}
+        return {
+            **state,
+            "slots": alive,
+            "born": self._born[alive],
+            "tally": tally[alive] if tally.shape[0] > 1 else tally,
+        }
 
     def restore(self, state: dict[str, NDArray[Any]]) -> None:
         """Take over the boxes of a snapshot, slot by slot."""
         slots = state["slots"]
         for name in SAVED:
             getattr(self.published, name)[slots] = state[name]
+        self._born[slots] = state["born"]
         if self.published.tally.shape[0] > 1:
             tally = np.zeros((self.published.tally.shape[0], *state["tally"].shape[1:]), np.int32)
             tally[slots] = state["tally"]

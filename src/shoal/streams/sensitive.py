@@ -169,6 +169,14 @@ class Sensitive:
             counts[s, :known] = values.counts[:known]
         return counts
 
+    def count(self, codes: NDArray[np.int32]) -> None:
+        """Tuples arrived with these values [promises, tuples]."""
+        for s, values in enumerate(self.values):
+            if values.kind >= T_EQUAL and codes.shape[1]:
+                more = np.bincount(codes[s], minlength=max(values.size, len(values.counts)))
+                more[: len(values.counts)] += values.counts
+                values.counts = more
+
     def take_counts(self, counts: NDArray[np.float64]) -> None:
         """What a kernel counted."""
         for s, values in enumerate(self.values):

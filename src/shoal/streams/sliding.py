@@ -91,6 +91,8 @@ class SlidingWindow:
         )
         used = np.zeros(1, np.int64)
         at = 0
+        # compiled code cannot allocate: it stops where an array runs short, and goes on at the same event when it is
+        # larger
         while at < n:
             at = decide_all(
                 at, *asked[:4], codes, chains.reshape(-1), width, *asked[4:], *self.arrays,
@@ -137,6 +139,7 @@ class SlidingWindow:
 
     def shrink(self) -> None:
         """Give back what a past rush needed: an array seven eighths empty is quartered."""
+        # to a quarter, not to a half: right after it there is room to grow, so that a steady stream never resizes twice
         if len(self.ring) > LEAST and 8 * (self.meta[kernel.TAIL] - self.meta[kernel.HEAD]) < len(self.ring):
             self._resize_ring(max(LEAST, len(self.ring) // 4))
         if len(self.heap) > LEAST and 8 * self.meta[kernel.HEAP] < len(self.heap):
@@ -180,6 +183,7 @@ class SlidingWindow:
             shapes = {"ring": width + 2, "heap": width + 2, "wait": width + 2, "pairs": 2, "nodes": 2}
             read = {name: np.frombuffer(state[name], np.int64).reshape(-1, size) for name, size in shapes.items()}
             meta = np.frombuffer(state["meta"], np.int64)
+            # a state of another version would be read shifted, and counts would belong to other people
             if len(meta) != kernel.WORDS or len(read["wait"]) != WAIT:
                 raise ValueError
         except (KeyError, ValueError, TypeError):
@@ -187,6 +191,7 @@ class SlidingWindow:
         self.ring = _power(read["ring"], 1)
         self.heap = _power(read["heap"], 1)
         self.wait = read["wait"].copy()
+        # tables are written without their gaps and hashed anew: a snapshot's size follows what it holds
         self.pairs = _rehashed(read["pairs"].reshape(-1), 2 * _capacity(2 * len(read["pairs"])))
         self.nodes = _rehashed(read["nodes"].reshape(-1), 2 * _capacity(2 * len(read["nodes"])))
         self.meta[kernel.HEAD], self.meta[kernel.TAIL] = 0, len(read["ring"])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from shoal.core.release import cleaned
 from shoal.core.sealed_state import seal, unseal
 
-VERSION = 3
+VERSION = 5
 
 
 class Array(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ def packed(content: Content, method: str, key: bytes) -> bytes:
 
 
 def unpacked(snapshot: bytes, method: str, key: bytes) -> Content:
-    """The content of a snapshot, or a clear word why not."""
+    """The content of a snapshot, or an error that says why not."""
     return msgspec.msgpack.decode(unseal(snapshot, method, key, version=VERSION), type=Content)
 
 

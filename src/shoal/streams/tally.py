@@ -16,7 +16,13 @@ SECOND = 1_000_000  # microseconds
 
 
 class Tally:
-    """What happened so far. Never a value of a person."""
+    """What happened so far. Never a value of a person.
+
+    >>> tally = Tally()
+    >>> tally.withheld(np.array([1], np.uint8))
+    >>> tally.counters["rare"]
+    1
+    """
 
     def __init__(self) -> None:
         self.counts = dict.fromkeys(COUNTS, 0)

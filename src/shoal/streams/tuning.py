@@ -43,6 +43,9 @@ class Decision(msgspec.Struct, frozen=True):
     ``p`` is measured: so many people were hidden in what was really released in the window before; ``reached`` says
     whether that is the goal. ``expected`` is what z would have reached on the same events, ``reachable`` whether any z
     would have reached the goal. With nobody in the window nothing is known, and z stays.
+
+    >>> Decision(time=0, effect=60, z=20, p=0.8, reached=True, people=50, rows=90, evaluations=3).z
+    20
     """
 
     time: int

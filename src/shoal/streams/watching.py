@@ -21,7 +21,11 @@ FINEST = 13  # levels that are told apart
 
 
 class Seen(NamedTuple):
-    """Decisions: time, person, the node of the exact value, the released node (0: none) and its level (-1)."""
+    """Decisions: time, person, the node of the exact value, the released node (0: none) and its level (-1).
+
+    >>> Seen._fields[:2]
+    ('times', 'people')
+    """
 
     times: NDArray[Any]
     people: NDArray[Any]

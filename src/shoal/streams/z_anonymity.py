@@ -146,7 +146,15 @@ def promise_of(promises: Sequence[Promise]) -> ZAnonymity:
 
 
 class RunningZ(Running):
-    """z-anonymity over frames: each quasi column is decided for itself; an event with none left is withheld."""
+    """z-anonymity over frames: each quasi column is decided for itself; an event with none left is withheld.
+
+    >>> from shoal.core.schema import Column
+    >>> schema = Schema({"time": Column("time"), "who": Column("subject"), "site": Column("quasi")})
+    >>> running = ZAnon().start(schema, [ZAnonymity(2, "1h")], key=bytes(32))
+    >>> frame = pl.DataFrame({"site": ["x", "x"]})
+    >>> running.push(Batch(frame, np.array([0, 1]), pl.Series(["ada", "bob"]))).events.tolist()
+    [1]
+    """
 
     def __init__(self, spec: ZAnon, schema: Schema, promise: ZAnonymity, key: bytes, snapshot: bytes | None) -> None:
         if not schema.quasi:

@@ -1,0 +1,328 @@
+"""How ``shoal stream`` runs: inputs and outputs opened, one pass over the events, what is said at the end."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from shoal.cli.live import Live, StoppedError
+from shoal.cli.terminal import as_json, say
+from shoal.core.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from shoal.cli.stream import Reads, Running
+    from shoal.connect.events import Events
+    from shoal.connect.sink import Lines, Sink
+    from shoal.release.checkpoints import Checkpoints, Stopped
+    from shoal.release.position import Position
+    from shoal.release.stream import LocalRunner, StreamJob
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for: a job and a file per view (the first under the empty name), and how they run."""
+
+    jobs: Mapping[str, StreamJob]
+    events: str
+    outputs: Mapping[str, str]
+    reads: Reads
+    run: Running
+    json: bool
+
+
+def passed(asked: Asked) -> int:
+    """One pass over the events."""
+    from shoal.connect.events import Events
+    from shoal.core.originals import keep_apart
+    from shoal.release import position as positions
+    from shoal.release.checkpoints import sliced
+    from shoal.release.doubts import examined
+    from shoal.release.stream import QUIET
+    from shoal.report.model import ending
+
+    how, job = asked.run, asked.jobs[""]
+    keep_apart([*asked.outputs.values(), how.synthetic, how.withheld, how.report], [asked.events])
+    ending(how.report)
+    keys = {view: one.key() for view, one in asked.jobs.items()}
+    # events are read before anything is opened for writing, so that a wrong name leaves nothing behind
+    source = Events(
+        asked.events,
+        list(dict.fromkeys(name for one in asked.jobs.values() for name in one.columns)),
+        strict=how.strict,
+        beat=QUIET,
+        types={name: kind for one in asked.jobs.values() for name, kind in (one.view or one).schema.types().items()},
+        kind=asked.reads.format,
+        follow=asked.reads.follow,
+    )
+    out = _Outputs(asked)
+    saved, stopped = _checkpoints(asked, keys[""], out)
+    at = saved.at if saved is not None else positions.Position.of(asked.events, keys[""])
+    runners = {view: _runner(asked, view, keys[view], out, saved, stopped) for view in asked.jobs}
+    runner = runners[""]
+    if saved is not None:
+        saved.begin(runners)
+    watching = _watched(runner, how.figures_every or "5m") if how.figures else None
+    stop = _stops(source)
+    where = "columns.time.unit" if job.view else "--unit"
+    trusted = examined(source, job, say, trust=how.trust_times, where=where)
+    live, begun = Live(runner, sliced(positions.unread(trusted, at.read))), runner.first
+    whole = False
+    if how.watch:
+        live.watch(job.title, lambda: source.bad)
+    try:
+        ended = _drained(runners, live, stop, saved)
+        if ended and (saved is None or how.flush):
+            for one in runners.values():
+                one.finish()
+        _refuse_absent(job, source.unseen, runner.first - begun)
+        if saved is not None:
+            saved.write()
+        whole = True
+    finally:
+        out.close(whole=whole)
+    live.line(end=True)
+    _say_more(asked, source, runners)
+    rows = watching.finish() if watching is not None else []
+    if watching is not None and how.figures:
+        say(f"written: {len(_save(rows, watching.k, how.figures))} files in {how.figures}")
+    _report(asked, runner, rows, watching.k if watching is not None else 2)
+    if runner.beside is not None:
+        say(str(runner.beside))
+    if stop:
+        say(f"stopped after event {runner.first:,}" + ("; the snapshot continues there" if saved is not None else ""))
+    if asked.json:
+        say(as_json(_figures(asked, source, runners, ended=ended)))
+    return 0
+
+
+class _Outputs:
+    """The files of a run, by what they are for."""
+
+    def __init__(self, asked: Asked) -> None:
+        from shoal.connect.sink import Lines, Sink
+
+        kind = asked.reads.output_format
+        self.sinks: dict[str, Sink] = {
+            view: Sink(path, kind=None if view else kind) for view, path in asked.outputs.items()
+        }
+        how = asked.run
+        self.marks = Lines(how.synthetic) if how.synthetic else None
+        self.withheld = Lines(how.withheld) if how.withheld else None
+
+    @property
+    def files(self) -> dict[str, Lines]:
+        beside = {"synthetic": self.marks, "withheld": self.withheld}
+        return {
+            **{f"output {view}".strip(): sink.lines for view, sink in self.sinks.items()},
+            **{name: lines for name, lines in beside.items() if lines is not None},
+        }
+
+    def told(self, view: str) -> Callable[[Sequence[int], Sequence[int]], None] | None:
+        """Says which events a view withholds, and why."""
+        import msgspec
+
+        from shoal.streams.base import Reason
+
+        lines = self.withheld
+        if lines is None:
+            return None
+        beside = {"view": view} if view else {}
+
+        def tell(events: Sequence[int], reasons: Sequence[int]) -> None:
+            told = [
+                {"event": event, "reason": Reason(reason).name.lower(), **beside}
+                for event, reason in zip(events, reasons, strict=True)
+            ]
+            lines.write(b"".join(msgspec.json.encode(one) + b"\n" for one in told))
+
+        return tell
+
+    def close(self, *, whole: bool) -> None:
+        with ExitStack() as every:  # one that cannot be written leaves no other open
+            for lines in self.files.values():
+                every.callback(lines.close, whole=whole)
+
+
+def _checkpoints(asked: Asked, key: bytes, out: _Outputs) -> tuple[Checkpoints | None, Stopped | None]:
+    """Where checkpoints go, and the newest there is; outputs are cut back to it."""
+    from pathlib import Path
+
+    from shoal.core.time import duration
+    from shoal.release import checkpoints, position
+
+    how = asked.run
+    if how.snapshot is None:
+        return None, None
+    file = position.snapshot_file(Path(how.snapshot), key)
+    stopped = checkpoints.read(file)
+    before = stopped.position if stopped is not None else None
+    at = position.Position.of(asked.events, key).after(before, key, again=how.again)
+    every = checkpoints.EVERY if how.checkpoint is None else duration(how.checkpoint, where="--checkpoint") / 1e6
+    saved = checkpoints.Checkpoints(file, key, at, out.files, every=every)
+    if stopped is not None:
+        if set(stopped.others) != set(asked.jobs) - {""}:
+            raise UsageError(
+                "the snapshot was made with other views beside", where="--also", hint="give the same, or start anew"
+            )
+        say(_where(asked.events, at, stopped.position))
+        for name in saved.resume(stopped):
+            say(f"the {name} is not the file of the snapshot: what is released from here on goes there")
+    return saved, stopped
+
+
+def _runner(
+    asked: Asked, view: str, key: bytes, out: _Outputs, saved: Checkpoints | None, stopped: Stopped | None
+) -> LocalRunner:
+    from shoal.release.stream import LocalRunner
+    from shoal.release.ticks import TickLog
+
+    how, job, marks = asked.run, asked.jobs[view], out.marks
+    ticks = None
+    if saved is not None:
+        file = saved.file.path
+        ticks = TickLog(file.with_name(f"{file.name}{'.' + view if view else ''}.ticks"), key, saved.file.number)
+    runner = LocalRunner(
+        job,
+        key,
+        out.sinks[view].write,
+        seed=job.seed or 0,
+        snapshot=stopped.of(view) if stopped is not None else None,
+        strict=how.strict,
+        marks=(lambda numbers: marks.write(b"".join(b"%d\n" % n for n in numbers))) if marks and not view else None,
+        ticks=ticks,
+        verify=how.verify,
+    )
+    runner.tell = out.told(view)
+    return runner
+
+
+def _stops(source: Events) -> list[int]:
+    """Signals that ask to stop, as they come; what waits for input is woken."""
+    import signal
+
+    stop: list[int] = []
+
+    def asked(number: int, _: object) -> None:
+        stop.append(number)
+        if source.waiting:
+            raise StoppedError
+
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, asked)
+    return stop
+
+
+def _drained(runners: Mapping[str, LocalRunner], source: Live, stop: list[int], saved: Checkpoints | None) -> bool:
+    """All events; False if it was stopped before the end. What a method still holds stays held."""
+    for frame in source:
+        for runner in runners.values():
+            runner.feed(frame)
+        if stop:
+            return False
+        if saved is not None:
+            saved.look()
+    return not stop
+
+
+def _say_more(asked: Asked, source: Events, runners: Mapping[str, LocalRunner]) -> None:
+    """Other views of the pass, and doubts."""
+    from shoal.core.known import doubts
+
+    for view, runner in runners.items():
+        if view:
+            counters = runner.method.counters
+            say(f"{view}: {counters['released']:,} of {counters['events']:,} events released")
+    if source.bad:
+        where = ", ".join(f"{line:,}" for line in source.first_bad)
+        say(f"warning: {source.bad:,} lines cannot be read, first of them: {where} (--strict stops at the first)")
+    for runner in runners.values():
+        for doubt in doubts(runner.method.known):
+            say(f"warning: {doubt}")
+
+
+def _figures(asked: Asked, source: Events, runners: Mapping[str, LocalRunner], *, ended: bool) -> dict[str, Any]:
+    from shoal.release.stream import figures
+
+    views = {view: figures(runner) for view, runner in runners.items() if view}
+    return {
+        **figures(runners[""]),
+        **({"views": views} if views else {}),
+        "seed": asked.jobs[""].seed or 0,
+        "unreadable_lines": source.bad,
+        "ended": ended,
+    }
+
+
+def _save(rows: Any, k: int, folder: str) -> list[Path]:
+    """Figures, pictures, and a page of them."""
+    from pathlib import Path
+
+    from shoal.connect.files import write_text
+    from shoal.report.stream_figures import save
+    from shoal.report.stream_page import figures_page
+
+    made = save(rows, k, Path(folder))
+    if made:
+        made.append(Path(folder) / "page.html")
+        write_text(figures_page(rows, k), str(made[-1]))
+    return made
+
+
+def _report(asked: Asked, runner: LocalRunner, rows: Any, k: int) -> None:
+    """How the run ended, as a file, if one was asked for."""
+    from shoal.connect.files import write_text
+    from shoal.core.known import doubts
+    from shoal.release.stream import figures
+    from shoal.report.model import ending
+    from shoal.report.stream_page import reasons, run_page
+
+    file, job = asked.run.report, asked.jobs[""]
+    if file is None:
+        return
+    kind, counters = ending(file), runner.method.counters
+    if kind == ".json":
+        page = as_json(figures(runner))
+    elif kind == ".html":
+        page = run_page(job.title, job.method.use, counters, notes=doubts(runner.method.known), rows=rows, k=k)
+    else:
+        told = [f"{count:,} withheld: {words}" for words, count in reasons(counters)]
+        first = f"{job.title}: {counters['released']:,} of {counters['events']:,} events released"
+        page = "\n".join([first, *told]) + "\n"
+    write_text(page, file)
+    say(f"report: {file}")
+
+
+def _where(events: str, position: Position, stopped: Position | None) -> str:
+    """How a stream goes on from its snapshot."""
+    name = "standard input" if events == "-" else events
+    if position.read:
+        return f"continuing {name} after its event {position.read:,}, where the snapshot stopped"
+    if stopped is not None and stopped.name == position.name != "-":
+        return f"continuing with {name} from its first event: it is not the file the snapshot stopped in"
+    return f"continuing with {name} from its first event"
+
+
+def _watched(runner: LocalRunner, every: str) -> Any:
+    from shoal.core.time import duration
+    from shoal.streams.z_anonymity import RunningZ
+
+    if not isinstance(runner.method, RunningZ):
+        raise UsageError("only z-anonymity has figures over time", where="--figures")
+    return runner.method.engine.watch(duration(every, where="--figures-every"))
+
+
+def _refuse_absent(job: StreamJob, unseen: set[str], count: int) -> None:
+    """A column that no event had cannot be what was meant."""
+    counted = [n for n in job.schema.columns if job.schema[n].role in ("time", "subject", "quasi")]
+    made = job.schema.derived
+    needed = [s for n in counted for s in (made[n].sources if n in made else (n,)) if s in unseen]
+    if count and needed:
+        raise InputError(
+            f"none of {count:,} events has a value in the column {needed[0]!r}",
+            where="stream",
+            hint="compare the names of columns in the events with the policy or the options",
+        )
