@@ -21,6 +21,7 @@ _FACE = {
     "attack": "shoal.api",
     "view": "shoal.api",
     "compare": "shoal.api",
+    "tune": "shoal.api",
     "check": "shoal.api",
     "stream": "shoal.api",
     "plan": "shoal.api",
@@ -50,7 +51,7 @@ _FACE = {
 __all__ = sorted(_FACE)
 
 if TYPE_CHECKING:
-    from shoal.api import anonymize, anonymize_series, attack, check, compare, measure, plan, stream, verify, view
+    from shoal.api import anonymize, anonymize_series, attack, check, compare, measure, plan, stream, tune, verify, view
     from shoal.core.errors import InputError, PolicyError, PromiseError, ShoalError, UsageError
     from shoal.core.hierarchy.calendar import Calendar
     from shoal.core.hierarchy.custom import Custom

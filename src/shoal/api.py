@@ -22,7 +22,7 @@ from shoal.measures.zk_model import Model
 from shoal.policy.document import Policy
 from shoal.policy.load import load
 from shoal.promises.base import Promise
-from shoal.release.arguments import Argument, column_names, stated_names, whole
+from shoal.release.arguments import Argument, column_names, number, stated_names, whole
 from shoal.release.arguments import policy as checked_policy
 from shoal.release.checked import Checked, checked
 from shoal.release.compare import Comparison
@@ -31,6 +31,9 @@ from shoal.release.job import job_of, judge_of
 from shoal.release.options import schema_of
 from shoal.release.promised import tightened
 from shoal.release.stream import StreamJob
+from shoal.release.tune import Varied
+from shoal.release.tune import tune as tuned
+from shoal.release.tuned import Goal, Tuning
 from shoal.release.wishes import Wishes
 from shoal.report.measured import Measured, measured
 from shoal.report.series_report import SeriesReport
@@ -44,7 +47,12 @@ Quasi = str | Sequence[str] | Mapping[str, Hierarchy | str | Mapping[str, Any] |
 
 
 class Asked(TypedDict, total=False):
-    """What may be asked of a release of a table; see :func:`anonymize`."""
+    """What may be asked of a release of a table; see :func:`anonymize`.
+
+    >>> asked: Asked = {"quasi": ["age"], "k": 2, "method": "mondrian"}
+    >>> anonymize(pl.DataFrame({"age": [20, 22, 50, 52]}), **asked).report.verified
+    True
+    """
 
     policy: str | Path | Policy
     view: str
@@ -235,8 +243,57 @@ def compare(
     return compared(from_any(data)[0], chosen, methods=named, ks=ks, promises=promises, seed=seed)
 
 
+def tune(
+    data: Any,
+    *,
+    max_loss: float | None = None,
+    max_risk: float | None = None,
+    max_delay: int | None = None,
+    methods: str | Sequence[str] = (),
+    rows: int = 10_000,
+    **asked: Any,
+) -> Tuning:
+    """Propose parameters for a goal: each combination is released, verified and measured.
+
+    ``k``, ``z``, ``window`` and ``delay`` may be lists of values to try; without them the ones asked for (or a
+    policy's) and stronger ones are tried, and all ``methods`` that fit. All other arguments are those of
+    :func:`anonymize` and :func:`stream`. ``max_loss``, ``max_risk`` (the mean chance of being found again) and
+    ``max_delay`` (in events) bound what is proposed: ``best`` of the result, whose ``settings`` are arguments for
+    the release. At most ``rows`` rows are used.
+
+    >>> import shoal
+    >>> people = shoal.hospital(60, seed=1)
+    >>> found = shoal.tune(people, quasi=["age", "sex"], methods="mondrian", k=[2, 5], max_risk=0.2, seed=1)
+    >>> found.best.settings
+    {'k': 5}
+    >>> shoal.anonymize(people, quasi=["age", "sex"], method="mondrian", seed=1, **found.best.settings).report.verified
+    True
+    """
+    several = {name: _several(asked.pop(name, ())) for name in ("k", "z", "window", "delay")}
+    counted = {n: [whole(Argument(n, n), v) for v in values] for n, values in several.items() if n != "window"}
+    shares = {n: None if v is None else _share(n, v) for n, v in (("max_loss", max_loss), ("max_risk", max_risk))}
+    goal = Goal(
+        shares["max_loss"],
+        shares["max_risk"],
+        None if max_delay is None else whole(Argument("max_delay", "max_delay"), max_delay),
+    )
+    varied = Varied(methods=_several(methods), window=several["window"], **counted)
+    return tuned(data, asked, varied, goal, rows=whole(Argument("rows", "rows"), rows))
+
+
+def _several(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple | range) else [value]
+
+
+def _share(name: str, value: float) -> float:
+    found = number(Argument(name, name), value)
+    if not 0 <= found <= 1:
+        raise UsageError(f"expected a share from 0 to 1, found {found:g}", where=name, hint=f"for example {name}=0.1")
+    return found
+
+
 def check(policy: str | Path | Policy, data: Any = None, *, together: int = 2, keys: KeyRing | None = None) -> Checked:
-    """Is a policy whole, and safe? With a sample of the data: a dry run of every view, and what roles learn together.
+    """Is a policy complete and safe? With a sample of the data: a dry run of every view, and what roles learn together.
 
     >>> import polars as pl, shoal
     >>> from shoal.policy.load import parse

@@ -24,7 +24,13 @@ from shoal.promises import Promise
 
 
 class Verdict(Shown, msgspec.Struct, frozen=True):
-    """All findings about one release."""
+    """All findings about one release.
+
+    >>> import shoal
+    >>> verdict = shoal.verify(pl.DataFrame({"age": ["30", "30", "31"]}), quasi=["age"], k=2)
+    >>> verdict.kept, bool(verdict)
+    (False, False)
+    """
 
     findings: tuple[Finding, ...]
     rows: int
@@ -89,7 +95,11 @@ def grouped(
     people: pl.Series | None = None,
     levels: Mapping[str, Levels] | None = None,
 ) -> Groups:
-    """The groups of a table: rows that read alike in every quasi column."""
+    """The groups of a table: rows that read alike in every quasi column.
+
+    >>> sorted(grouped(pl.DataFrame({"age": ["30", "30", "31"]}), ["age"]).sizes().tolist())
+    [1, 2]
+    """
     crowd = None if people is None else _codes(people)
     return Groups(group(frame, quasi), {name: frame[name] for name in sensitive}, crowd, levels or {})
 
@@ -99,6 +109,9 @@ def withheld(frame: pl.DataFrame, quasi: Sequence[str]) -> NDArray[np.bool_]:
 
     An empty cell may be a value like any other: it shows nothing only where the others of its group show nothing, too,
     or where another cell of its row is suppressed that is not in every row.
+
+    >>> withheld(pl.DataFrame({"age": ["30", "*"], "diag": ["flu", "*"]}), ["age"]).tolist()
+    [False, True]
     """
     rest = [c for c in frame.columns if c not in quasi]
     if not rest or not frame.height:
@@ -123,7 +136,12 @@ def _is_suppressed(column: pl.Series) -> pl.Series:
 
 
 def group(frame: pl.DataFrame, quasi: Sequence[str]) -> NDArray[np.int32]:
-    """Dense labels of the rows that read alike in every quasi column; a missing value equals a missing value."""
+    """Dense labels of the rows that read alike in every quasi column; a missing value equals a missing value.
+
+    >>> first, second, third = group(pl.DataFrame({"age": ["30", "30", "31"]}), ["age"])
+    >>> bool(first == second), bool(second == third)
+    (True, False)
+    """
     key = np.zeros(frame.height, np.int64)
     room = 1
     for name in quasi:
@@ -157,6 +175,11 @@ def intersection(
 
     Someone in a group of the one and a group of the other release lies in both: if few do, few are left to hide
     among. ``people`` are the subject columns of both releases.
+
+    >>> before = pl.DataFrame({"age": ["[20, 29]"] * 2})
+    >>> after, who = before.with_columns(age=pl.Series(["a", "b"])), pl.Series([1, 2])
+    >>> intersection(before, after, ["age"], [who, who])["unique"]
+    2
     """
     first = pl.DataFrame({"person": people[0], "before": group(before, quasi)})
     second = pl.DataFrame({"person": people[1], "after": group(after, quasi)})

@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "measure": ("measure:measure", "Judge"),
     "attack": ("attack:attack", "Judge"),
     "compare": ("compare:compare", "Judge"),
+    "tune": ("tune:tune", "Judge"),
     "plan": ("plan:plan", "Judge"),
     "init": ("init:init", "Policy"),
     "check": ("check:check", "Policy"),
@@ -47,6 +48,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("replay:replay", "Streams"),
     "experiment": ("experiment:experiment", "Learn"),
     "demo": ("demo:demo", "Learn"),
+    "warm": ("warm:warm", "Learn"),
+    "studio": ("studio:studio", "Learn"),
 }
 
 

@@ -18,6 +18,7 @@ from shoal.cli.options import (
     only_with,
     read_for,
     wishes,
+    with_tables,
 )
 from shoal.cli.terminal import File, answer, names, progress, say
 from shoal.core.errors import UsageError
@@ -50,7 +51,8 @@ def anonymize(
     ----------
     data
         CSV (also .gz), Parquet, NDJSON or Excel (`book.xlsx#sheet`); a folder or a pattern (`'data/*.csv'`) is one
-        table; `-` is standard input.
+        table; a table of a database (`postgresql://ana@host/clinic#patients`, `sqlite:clinic.db#patients`,
+        `duckdb:…`, or `env:VARIABLE#patients` for an address with a password); `-` is standard input.
     certificate
         Also write a signed certificate: digests of input, policy, release and report, promises and findings. Needs
         `-o FILE` and the key `certificate`.
@@ -58,6 +60,7 @@ def anonymize(
     from shoal.core.originals import keep_apart
     from shoal.release.job import job_of
 
+    data, to = with_tables(data, to)
     keep_apart([to.output, to.report, growing.append, certificate, curves.representatives], [data, by.policy])
     asked = wishes(to, by, columns, promised, curves, growing, how, title=title(data) if by.policy is None else None)
     if by.policy is None and not columns.quasi and not curves.series:
@@ -70,7 +73,7 @@ def anonymize(
     frame = read_for(job, data, reading)
     with progress("anonymizing") as tell:
         release = job.run(frame, progress=tell)
-    deliver(release, to, reading.split, representatives=curves.representatives)
+    deliver(release, job, to, reading.split, data=data, representatives=curves.representatives)
     if certificate is not None and keys is not None:
         files = {"input": data, "policy": by.policy, "output": to.output, "report": to.report}
         options = {
@@ -84,10 +87,15 @@ def anonymize(
 
 def signing_keys(to: To) -> KeyRing:
     """The keys, if a certificate can be made as asked: said before any work is done."""
+    from shoal.connect.sql import is_address
     from shoal.core.keys import KeyRing
     from shoal.release.certificate import public_key
 
-    only_with(to.output not in (None, "-"), "`-o FILE`: a certificate names files", certificate=True)
+    only_with(
+        to.output not in (None, "-") and not is_address(to.output or ""),
+        "`-o FILE`: a certificate names files",
+        certificate=True,
+    )
     only_with(not to.dry_run, "a release, which --dry-run does not write", certificate=True)
     keys = KeyRing.load()
     public_key(keys)
@@ -121,6 +129,10 @@ def write_certificate(
 
 def title(data: str) -> str:
     """What a release of a file is called."""
+    from shoal.connect.sql import Address, is_address
+
+    if is_address(data):
+        return Address.of(data).name
     return "standard input" if data == "-" else Path(data).name
 
 
@@ -128,13 +140,23 @@ def check_output(to: To) -> None:
     """Whether the release can be written as asked, before any work is done."""
     from shoal.connect.formats import format_of
 
-    if to.cells == "struct" and format_of(to.output or "-") == "csv":
-        raise UsageError("CSV has no typed cells", where="--cells", hint="write Parquet or NDJSON: -o released.parquet")
+    kind = format_of(to.output or "-")
+    if to.cells == "struct" and kind in ("csv", "table"):
+        raise UsageError(
+            f"{'CSV' if kind == 'csv' else 'a database'} has no typed cells",
+            where="--cells",
+            hint="write Parquet or NDJSON: -o released.parquet",
+        )
 
 
-def deliver(release: Release, to: To, separator: str | None, *, representatives: str | None = None) -> None:
-    """Write the report, then the data, and say how it went; everything is made before a byte is written."""
-    from shoal.connect import files
+def deliver(
+    release: Release, job: Job, to: To, separator: str | None, *, data: str, representatives: str | None = None
+) -> None:
+    """Write the report, then the data, and say how it went; everything is made before a byte is written.
+
+    Where ``data`` is a table of a database, what leaves unchanged keeps its types.
+    """
+    from shoal.connect import files, sql
 
     target = to.output or "-"
     text = release.report.json() if to.json else release.report.text()
@@ -142,7 +164,10 @@ def deliver(release: Release, to: To, separator: str | None, *, representatives:
     if not to.dry_run:
         if to.report is not None and page is not None:
             files.write_text(page, to.report)
-        if release.data is not None:
+        if release.data is not None and sql.is_address(target):
+            like = data if sql.is_address(data) else None
+            sql.write(release.data, target, like=like, untouched=job.unchanged, replace=to.replace)
+        elif release.data is not None:
             files.write(release.data, target, separator=separator or ",")
         if representatives is not None:
             files.write(release.curves.representative_frame(), representatives, separator=separator or ",")

@@ -26,7 +26,7 @@ def check(
     reading: Reading = Reading(),
     json: Json = False,
 ) -> int:
-    """Is the policy whole, and safe? With data also: a dry run of every view, and what roles learn together.
+    """Is the policy complete and safe? With data also: a dry run of every view, and what roles learn together.
 
     Example: `shoal check policy.yaml patients.csv --together 3 --threshold 0.05`.
 
@@ -66,7 +66,7 @@ def check(
         told = {"views": found.views, "keys_missing": found.keys_missing}
         answer(as_json(told) if json else f"{policy}: {found.views} views, all well formed")
         for name in found.keys_missing:
-            say(f"warning: the key {name!r} is not at hand")
+            say(f"warning: the key {name!r} is not available")
         return 0
     frame = read_table(data, reading, loaded.schema.columns, loaded.types()).head(rows or 10_000)
     found = checked(loaded, frame, keys=ring, together=2 if together is None else together)

@@ -18,7 +18,7 @@ def experiment(
     out: Annotated[str | None, Parameter(alias="-o")] = None,
     data: str | None = None,
 ) -> None:
-    """Make the tables and figures of the papers again, as CSV and pictures; without a name, list what there is.
+    """Reproduce the tables and figures of the papers, as CSV and pictures; without a name, list what there is.
 
     Example: `shoal experiment kp --out figures`.
 

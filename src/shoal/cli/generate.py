@@ -71,7 +71,7 @@ def generate(
     scale: float | None = None,
     visits: float | None = None,
 ) -> None:
-    """Make data that never were a person, at a rate, into a file, standard output or a Kafka topic.
+    """Generate invented data, at a rate if asked, into a file, standard output or a Kafka topic.
 
     Examples: `shoal generate hospital --rows 200000 -o patients.ndjson`;
     `shoal generate hospital --forever --rate 500 --topic patients --properties admin.properties`.
@@ -143,7 +143,7 @@ def _to_topic(
 
 
 def _to_file(slices: Iterator[pl.DataFrame], output: str) -> int:
-    from shoal.connect.events import Sink
+    from shoal.connect.sink import Sink
 
     sink = Sink(output)
     try:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from shoal.cli.terminal import say
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from shoal.release.stream import LocalRunner
+    from shoal.web.live import LivePage
 
 
 def _goal(decision: Any) -> str:
@@ -49,20 +52,51 @@ class Live:
         self._runner, self._source = runner, source
         self._clock = time.monotonic
         self._start = self._last = self._clock()
+        self._page: LivePage | None = None
+
+    def watch(self, title: str, unreadable: Callable[[], int]) -> None:
+        """Also show it on a page in the browser."""
+        from shoal.web.board import Board, Sample, of_stream
+        from shoal.web.live import LivePage
+
+        runner, seen = self._runner, [0]
+        tuned = getattr(getattr(runner.job.method, "tune", None), "goal", None)
+        goal = None if tuned is None else tuned.probability
+
+        def sample() -> Sample:
+            if unreadable() > seen[0]:
+                seen[0] = unreadable()
+                page.board.failed(f"{seen[0]:,} lines cannot be read so far")
+            return of_stream(runner.method.counters, runner.method.figures(), goal)
+
+        page = self._page = LivePage(Board(title, sample), say)
 
     def __iter__(self) -> Any:
+        board = None if self._page is None else self._page.board
         try:
             for frame in self._source:
                 yield frame
                 self.line()
+                if board is not None:
+                    board.look()
         except StoppedError:
             return
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Nobody can look any more."""
+        if self._page is not None:
+            self._page.close()
 
     def line(self, end: bool = False) -> None:
         """Say how it goes, once a second and at the end."""
         import sys
 
         now = self._clock()
+        if end:
+            self.close()
         if not end and (now - self._last < 1 or not sys.stderr.isatty()):
             return
         self._last = now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -12,7 +13,6 @@ from shoal.cli.terminal import (
     Json,
     MaybeWhole,
     Names,
-    Output,
     Separator,
     Types,
     declared_types,
@@ -206,7 +206,12 @@ class To:
     Parameters
     ----------
     output
-        Where the release goes; by its name CSV, Parquet or NDJSON. `-` (the default) is standard output.
+        Where the release goes; by its name CSV, Parquet or NDJSON, or a table of a database
+        (`postgresql://ana@host/clinic#release`). `-` (the default) is standard output.
+    table
+        Tables of databases whose addresses do not name one: of the data, then of the output.
+    replace
+        A table of a database may be replaced, if it exists. Who may read it may read the new one.
     report
         Also write a report: .html with pictures, .json or .txt.
     cells
@@ -218,7 +223,9 @@ class To:
         Print the report as JSON instead of text (on stderr, or on stdout if the data go elsewhere).
     """
 
-    output: Output = None
+    output: Annotated[str | None, Parameter(alias=("-o", "--into"), allow_leading_hyphen=True)] = None
+    table: Names = None
+    replace: Flag = False
     report: str | None = None
     cells: Literal["text", "struct", "bounds"] | None = None
     dry_run: Flag = False
@@ -254,6 +261,23 @@ class Reading:
         return declared_types(self.type_)
 
 
+def with_tables(data: str, to: To) -> tuple[str, To]:
+    """The addresses of data and output with the tables that --table names; what can be known to be wrong is said."""
+    from shoal.connect.sql import Address, is_address
+
+    left = names(to.table)
+    found = []
+    for path in (data, to.output):
+        lacking = path is not None and is_address(path) and "#" not in path
+        found.append(f"{path}#{left.pop(0)}" if lacking and left else path)
+    only_with(not left, "an address of a database that names no table", table=True)
+    only_with(found[1] is not None and is_address(found[1]), "a database to write into", replace=to.replace)
+    for path in found:
+        if path is not None and is_address(path):
+            Address.of(path)
+    return str(found[0]), dataclasses.replace(to, output=found[1], table=None)
+
+
 def read_for(job: Job, data: str, reading: Reading) -> pl.DataFrame:
     """The table a job works on, with the columns as declared; how a column was read is said."""
     by_policy = job.types if job.view is not None else {}
@@ -282,7 +306,7 @@ def read_table(
     return frame
 
 
-ELSEWHERE = ("output", "dry_run", "original")  # what a job need not know
+ELSEWHERE = ("output", "table", "replace", "dry_run", "original")  # what a job need not know
 
 
 def wishes(*groups: Any, **more: Any) -> Wishes:

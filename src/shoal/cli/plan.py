@@ -71,7 +71,7 @@ def plan(
     z
         People who must have shown a value in the window.
     k
-        People who shall not be told apart.
+        People who must not be told apart.
     windows
         For how many windows an attacker watches.
     goal

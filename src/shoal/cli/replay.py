@@ -10,7 +10,7 @@ from shoal.cli.terminal import Json, answer, as_json
 
 
 def replay(policy: str, *, dry_run: Annotated[bool, Parameter(negative=())] = False, json: Json = False) -> None:
-    """Look dead letters up in the source, and queue again what the policy can mask by now.
+    """Find dead letters in the source, and queue again what the policy can mask now.
 
     The dead-letter topic holds pointers, never values. A record that fits is written to the end of the source once
     more, and the workers take it like any other; one that does not keeps its pointer, and so does one that some views

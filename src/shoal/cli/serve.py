@@ -18,8 +18,15 @@ if TYPE_CHECKING:
     from shoal.runtime.kafka.serve.counters import Counters
     from shoal.runtime.kafka.serve.membership import Protocol
     from shoal.runtime.kafka.serve.metrics import Page
+    from shoal.runtime.sql.provision import Plan as TablesPlan
+    from shoal.runtime.sql.provision import Tables
+    from shoal.web.live import LivePage
 
-app = App(name="serve", help="Role views as a service on Kafka: topics, users, rights, and the worker that fills them.")
+app = App(
+    name="serve",
+    help="Role views as a service: on Kafka topics, users, rights, a worker that fills them; in PostgreSQL one table "
+    "per role, users and rights (plan, apply, status, destroy).",
+)
 
 Flag = Annotated[bool, Parameter(negative=())]
 
@@ -31,7 +38,7 @@ def plan(policy: str, *, only: str | None = None, commands: Flag = False, json: 
     Parameters
     ----------
     policy
-        A policy whose source is Kafka.
+        A policy whose source is Kafka or a table of PostgreSQL.
     only
         `topics`, where users and rights are managed elsewhere.
     commands
@@ -40,12 +47,20 @@ def plan(policy: str, *, only: str | None = None, commands: Flag = False, json: 
         For machines.
     """
     from shoal.policy.load import load
+
+    loaded = load(policy)
+    if tables := _tables(loaded):
+        only_with(False, "Kafka", only=only, commands=commands)
+        made = tables.plan()
+        plain = {"changes": made.changes, "wider": made.wider, "refusals": made.refusals}
+        answer(as_json(plain) if json else str(made))
+        return
     from shoal.runtime.kafka.provision.commands import commands as printed
     from shoal.runtime.kafka.provision.provision import Provisioner
 
     # the commands are those of users and rights, and for a shell
     only_with(not commands, "the plan itself: leave out --commands", only=only, json=json)
-    service = Provisioner(load(policy), only="topics" if commands else only)
+    service = Provisioner(loaded, only="topics" if commands else only)
     found = service.plan()
     if commands:
         answer("\n".join(printed(found.wanted, service.properties["bootstrap.servers"])))
@@ -56,12 +71,12 @@ def plan(policy: str, *, only: str | None = None, commands: Flag = False, json: 
 
 @app.command
 def apply(policy: str, *, only: str | None = None, allow_wider: Flag = False) -> None:
-    """Make the cluster look as the policy says: topics, users, rights. What is already so is not touched.
+    """Make the cluster or the database look as the policy says. What is already so is not touched.
 
     Parameters
     ----------
     policy
-        A policy whose source is Kafka.
+        A policy whose source is Kafka or a table of PostgreSQL.
     only
         `topics`, where users and rights are managed elsewhere.
     allow_wider
@@ -69,10 +84,15 @@ def apply(policy: str, *, only: str | None = None, allow_wider: Flag = False) ->
     """
     from shoal.core.keys import KeyRing
     from shoal.policy.load import load
+
+    loaded = load(policy)
+    if tables := _tables(loaded):
+        only_with(False, "Kafka", only=only)
+        say(str(tables.apply(allow_wider=allow_wider, keys=KeyRing.load())))
+        return
     from shoal.runtime.kafka.formats.registry import codec_of
     from shoal.runtime.kafka.provision.provision import Provisioner
 
-    loaded = load(policy)
     codec = codec_of(loaded)
     service = Provisioner(loaded, only=only, codec=codec)
     found = service.plan()
@@ -94,6 +114,8 @@ def run(
     session: float = 6.0,
     metrics: str | None = None,
     log: str = "text",
+    verify: float | None = None,
+    watch: Flag = False,
 ) -> None:
     """Fill the views, exactly once, until stopped (Ctrl-C or SIGTERM drains). Start more of them to share the work.
 
@@ -114,6 +136,12 @@ def run(
         An address, `:9100` or `0.0.0.0:9100`, for /metrics (Prometheus), /livez and /readyz.
     log
         text, or json: one object per line on standard error, never a value.
+    verify
+        Judge this share of what views with promises release, by their definitions and before it is published: 1 for
+        everything. A broken promise ends the worker; /metrics has the checks.
+    watch
+        Show how it goes on a page in the browser, of this machine only, by a link that works once. Needs the extra
+        `web`.
     """
     import time
 
@@ -134,12 +162,17 @@ def run(
         raise UsageError(f"expected classic or consumer, found {protocol!r}", where="--protocol")
     if log not in ("text", "json"):
         raise UsageError(f"expected text or json, found {log!r}", where="--log")
+    if verify is not None and not 0 < verify <= 1:
+        raise UsageError("expected a share above 0 and up to 1", where="--verify", hint="for example --verify 0.1")
     member = Membership(cast("Protocol", protocol), checked_name(name), session)
     loaded, asked = load(policy), until_asked()
     counters = Counters.of(list(loaded.views))
+    counters.verify = verify
     journal = Journal(dataset=loaded.dataset) if log == "json" else None
     told = journal.say if journal else say
     page = _page(metrics, counters, told)
+    shown = _shown(watch, loaded.dataset, counters, told)
+    look = shown.board.look if shown is not None else _nobody
     codecs: list[Any] = []
 
     def make(latest: Policy) -> Worker:
@@ -148,7 +181,7 @@ def run(
         if codec is not None:
             codec.register({role: one.topic for role, one in served_now(latest).items()})
             codecs.append(codec)
-        options: dict[str, Any] = {"commit_every": commit_every, "membership": member, "codec": codec}
+        options: dict[str, Any] = {"commit_every": commit_every, "membership": member, "codec": codec, "verify": verify}
         return Worker(latest, KeyRing.load(), counters=counters, say=told, **options)
 
     for view in loaded.views.values():
@@ -158,6 +191,7 @@ def run(
         counters.beat = time.monotonic()  # also while paused, or waiting for a new start
         if journal:
             journal.turn(counters)
+        look()
         return asked()
 
     told("Ctrl-C drains and stops")
@@ -168,13 +202,26 @@ def run(
             journal.failed(error)
         raise
     finally:
-        for part in (page, *codecs):
+        for part in (page, shown, *codecs):
             if part is not None:
                 part.close()
     if journal:
         journal.counted("stopped", counters)
     else:
         say(f"read {counters.read:,}, dead letters {counters.dead:,}, commits {counters.commits:,}")
+
+
+def _nobody() -> None:
+    """Nobody looks."""
+
+
+def _shown(asked: bool, title: str, counters: Counters, told: Callable[[str], None]) -> LivePage | None:
+    if not asked:
+        return None
+    from shoal.web.board import Board, of_service
+    from shoal.web.live import LivePage
+
+    return LivePage(Board(title, lambda: of_service(counters)), told)
 
 
 def _page(address: str | None, counters: Counters, told: Callable[[str], None]) -> Page | None:
@@ -247,35 +294,63 @@ def status(policy: str, *, json: Json = False) -> int:
     Parameters
     ----------
     policy
-        A policy whose source is Kafka.
+        A policy whose source is Kafka or a table of PostgreSQL.
     json
         For machines.
     """
     from shoal.policy.load import load
+
+    loaded = load(policy)
+    if tables := _tables(loaded):
+        made = tables.plan()
+        plain = {"last": made.last, "drift": made.changes, "wider": made.wider, "refusals": made.refusals}
+        answer(as_json(plain) if json else f"{_applied(made)}\n{made}")
+        return 0 if made.well else 1
     from shoal.runtime.kafka.provision.provision import Provisioner
     from shoal.runtime.kafka.provision.status import status as asked
 
-    found = asked(Provisioner(load(policy)))
+    found = asked(Provisioner(loaded))
     answer(as_json(found) if json else str(found))
     return 0 if found.well else 1
 
 
 @app.command
 def destroy(policy: str, *, yes: Flag = False) -> None:
-    """Take the views away: rights, users, topics. The source is never touched.
+    """Take the views away: rights, users, topics or tables. The source is never touched.
 
     Parameters
     ----------
     policy
-        A policy whose source is Kafka.
+        A policy whose source is Kafka or a table of PostgreSQL.
     yes
         Really do it.
     """
     from shoal.core.errors import UsageError
     from shoal.policy.load import load
-    from shoal.runtime.kafka.provision.provision import Provisioner
 
     if not yes:
-        raise UsageError("this deletes the view topics", where="serve destroy", hint="--yes if that is meant")
-    for change in Provisioner(load(policy)).destroy():
+        raise UsageError("this deletes all views", where="serve destroy", hint="--yes if that is meant")
+    loaded = load(policy)
+    if tables := _tables(loaded):
+        changes = tables.destroy()
+    else:
+        from shoal.runtime.kafka.provision.provision import Provisioner
+
+        changes = Provisioner(loaded).destroy()
+    for change in changes:
         say(str(change))
+
+
+def _tables(policy: Policy) -> Tables | None:
+    """The service in a database, if the policy's source is one."""
+    if policy.source.get("use") != "sql":
+        return None
+    from shoal.runtime.sql.provision import Tables
+
+    return Tables(policy)
+
+
+def _applied(plan: TablesPlan) -> str:
+    if plan.last is None:
+        return "nothing is applied"
+    return f"applied: {len(plan.last.tables)} views of {plan.last.rows:,} rows; {len(plan.changes)} changes pending"

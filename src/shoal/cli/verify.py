@@ -54,7 +54,7 @@ def verify(
     reading: Reading = Reading(),
     json: Json = False,
 ) -> int:
-    """Judge released data against promises, by code that knows no method. Exit code 1 if a promise is broken.
+    """Check released data against promises, with code independent of every method. Exit code 1 if a promise is broken.
 
     Examples: `shoal verify released.csv --quasi zip,sex,age --sensitive diag --k 5 --l 2`;
     `shoal verify curves.csv --sensitive W51 --k 16 --p 6`;

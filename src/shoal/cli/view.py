@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.cli.anonymize import check_output, deliver
-from shoal.cli.options import How, Promised, Reading, To, read_for, wishes
+from shoal.cli.options import How, Promised, Reading, To, read_for, wishes, with_tables
 from shoal.cli.terminal import progress
 
 
@@ -39,6 +39,7 @@ def view(
     from shoal.core.originals import keep_apart
     from shoal.release.job import job_of
 
+    data, to = with_tables(data, to)
     keep_apart([to.output, to.report], [data, policy])
     ring = KeyRing.load(Path(keys) if keys else None)
     job = job_of(wishes(to, promised, how, policy=policy, view=role, keys=ring))
@@ -46,4 +47,4 @@ def view(
     frame = read_for(job, data, reading)
     with progress(f"the view of {role}") as tell:
         made = job.run(frame, progress=tell)
-    deliver(made, to, reading.split)
+    deliver(made, job, to, reading.split, data=data)

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 from shoal.core.errors import InputError, ShoalError, UsageError
 
+CARRIED = "\x00"  # names that begin so travel with a record and are never published
 NEAR = 0.8  # as close as a slip of the pen: a value in a file without a header is hardly ever so near to a name
 
 

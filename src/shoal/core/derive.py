@@ -37,6 +37,9 @@ class Derive(Spec, frozen=True):
     """How a column is made from others of its row. A row that lacks one of them has none of it.
 
     ``makes`` is the type of what is made. Both forms, one row at a time and whole columns, give the same.
+
+    >>> Join(("city", "street")).sources
+    ('city', 'street')
     """
 
     makes: ClassVar[Made] = "str"
@@ -79,6 +82,7 @@ class Join(Derive, frozen=True, tag="join"):
 
     def one(self, columns: Mapping[str, Column]) -> Callable[..., Any]:
         """See :class:`Derive`."""
+        # bound once: this is called for every record of a stream
         mark = self.separator
         return lambda *values: mark.join([text_of(value) for value in values])
 
@@ -108,6 +112,7 @@ class Position(Derive, frozen=True, tag="position"):
 
         def place(latitude: Any, longitude: Any) -> str | None:
             north, east = text_of(latitude).strip(BLANK), text_of(longitude).strip(BLANK)
+            # float() also reads `nan`, `inf` and `1_0`: none of them is a place, and columns would read them otherwise
             if not (_NUMBER.match(north) and _NUMBER.match(east)):
                 return None
             return f"{north},{east}" if abs(float(north)) <= 90 and abs(float(east)) <= 180 else None
@@ -177,8 +182,10 @@ class PartOf(Derive, frozen=True, tag="part"):
         if source.type not in DATES:
             read = pl.Series(micros(moments, source.unit))
             moments = pl.select(pl.when(read >= 0).then(read.cast(pl.Datetime("us")))).to_series()
+        # records are told in UTC, too: the hour of a person must not depend on how the file was stored
         elif getattr(moments.dtype, "time_zone", None) is not None:
             moments = moments.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        # a column without a single value has no kind yet, and so no parts
         elif moments.dtype == pl.Null:
             moments = moments.cast(pl.Date)
         found: pl.Series = getattr(moments.dt, self.part)()
@@ -213,7 +220,13 @@ DERIVATIONS: Family[Derive] = Family(
 
 
 def check_derived(columns: Mapping[str, Column]) -> None:
-    """Every derived column is made from declared ones that the data bring themselves."""
+    """Every derived column is made from declared ones that the data bring themselves.
+
+    >>> from shoal.core.schema import Column
+    >>> check_derived({"a": Column("plain"), "ab": Column("quasi", derive=Join(("a", "b")))})
+    Traceback (most recent call last):
+    shoal.core.errors.UsageError: columns.ab.derive: ...
+    """
     for name, column in columns.items():
         if column.derive is None:
             continue

@@ -45,7 +45,12 @@ def doubts(counts: Mapping[str, tuple[int, int]]) -> list[str]:
 
 
 def refuse_few(counts: Mapping[str, tuple[int, int]], least: float = FEW) -> None:
-    """An error if a hierarchy knows less than this share of the values of its column, or none."""
+    """An error if a hierarchy knows less than this share of the values of its column, or none.
+
+    >>> refuse_few({"zip": (5, 100)})
+    Traceback (most recent call last):
+    shoal.core.errors.PolicyError: columns.zip.hierarchy: the hierarchy knows 5 of 100 values...
+    """
     for name, (known, total) in counts.items():
         if known < least * total or (total and not known):
             raise PolicyError(

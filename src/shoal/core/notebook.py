@@ -6,7 +6,14 @@ from html import escape
 
 
 class Shown:
-    """A result that a notebook shows as its text."""
+    """A result that a notebook shows as its text.
+
+    >>> class Answer(Shown):
+    ...     def __str__(self):
+    ...         return "k < 5"
+    >>> Answer()._repr_html_()
+    '<pre style="line-height: 1.3">k &lt; 5</pre>'
+    """
 
     __slots__ = ()
 

@@ -18,7 +18,14 @@ _registered: set[str] | None = None  # None: no command is running, so nothing i
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """While the block runs, what is read is registered and refused as a place to write."""
+    """While the block runs, what is read is registered and refused as a place to write.
+
+    >>> with guarded():
+    ...     register("patients.csv")
+    ...     refuse("patients.csv")
+    Traceback (most recent call last):
+    shoal.core.errors.UsageError: patients.csv: ...
+    """
     global _registered
     before, _registered = _registered, set()
     try:
@@ -28,13 +35,19 @@ def guarded() -> Iterator[None]:
 
 
 def register(path: str | Path) -> None:
-    """A file that is about to be read."""
+    """A file that is about to be read.
+
+    >>> register("patients.csv")  # outside a command nothing is remembered
+    """
     if _registered is not None and str(path) != "-":
         _registered.add(str(path))
 
 
 def refuse(output: str | Path) -> None:
-    """Raise if ``output`` is a file that this command has read."""
+    """Raise if ``output`` is a file that this command has read.
+
+    >>> refuse("released.csv")  # nothing was read: any place will do
+    """
     keep_apart([str(output)], _registered or ())
 
 

@@ -17,7 +17,12 @@ from shoal.core.table import Table
 
 @dataclass(frozen=True)
 class Boxes:
-    """Per group and column the lowest and highest code, and the least level to publish."""
+    """Per group and column the lowest and highest code, and the least level to publish.
+
+    >>> low, high = np.array([[0, 2]], np.int32), np.array([[1, 2]], np.int32)
+    >>> Boxes(low, high).column(0)
+    (array([0], dtype=int32), array([1], dtype=int32), 0)
+    """
 
     low: Codes
     high: Codes
@@ -86,7 +91,14 @@ class Release:
 
 
 def boxes_of(table: Table, labels: NDArray[np.int32], floor: NDArray[np.int8] | None = None) -> Boxes:
-    """The box of every group of a table."""
+    """The box of every group of a table.
+
+    >>> from shoal.core.schema import Column
+    >>> from shoal.core.table import code
+    >>> table = code(pl.DataFrame({"age": [20, 21, 50]}), Schema({"age": Column("quasi")}))
+    >>> boxes_of(table, np.array([0, 0, 1], np.int32)).high.tolist()
+    [[1], [2]]
+    """
     from shoal.kernels.shared.boxes import group_boxes
 
     low, high = group_boxes(table.matrix, labels, int(labels.max(initial=-1)) + 1)
@@ -108,7 +120,14 @@ def dense(labels: NDArray[np.int32]) -> NDArray[np.int32]:
 def read_alike(
     table: Table, labels: NDArray[np.int32], floor: NDArray[np.int8] | None = None
 ) -> tuple[NDArray[np.int32], Boxes]:
-    """Labels and boxes of the groups as published: groups that read alike are one group to everybody who reads."""
+    """Labels and boxes of the groups as published: groups that read alike are one group to everybody who reads.
+
+    >>> from shoal.core.schema import Column
+    >>> from shoal.core.table import code
+    >>> table = code(pl.DataFrame({"sex": ["f", "f", "m", "m"]}), Schema({"sex": Column("quasi")}))
+    >>> read_alike(table, np.array([0, 1, 0, 1], np.int32))[0].tolist()  # both groups read "*"
+    [0, 0, 0, 0]
+    """
     labels = labels if floor is not None else dense(labels)
     while True:
         boxes = boxes_of(table, labels, floor)
@@ -138,6 +157,13 @@ def recode(
 
     Quasi columns become text (or structs), once per group and then spread over its rows; sensitive and plain
     columns are untouched; subjects, identifiers and undeclared columns are not in it.
+
+    >>> from shoal.core.schema import Column
+    >>> from shoal.core.table import code
+    >>> frame, schema = pl.DataFrame({"age": [20, 21]}), Schema({"age": Column("quasi")})
+    >>> table, labels = code(frame, schema), np.zeros(2, np.int32)
+    >>> recode(frame, schema, table, labels, boxes_of(table, labels))[0].rows()
+    [('[20, 21]',), ('[20, 21]',)]
     """
     groups = np.full(frame.height, -1, np.int32)
     groups[table.rows] = labels
@@ -179,7 +205,11 @@ def taken(column: pl.Series, rows: NDArray[np.int64] | None = None) -> pl.Series
 
 
 def cleaned(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same frame, and in its memory not a byte of rows it was cut from (see :func:`taken`)."""
+    """The same frame, and in its memory not a byte of rows it was cut from (see :func:`taken`).
+
+    >>> cleaned(pl.DataFrame({"name": ["F. Ott", "*"]})[1:]).rows()
+    [('*',)]
+    """
     return pl.DataFrame([taken(column) for column in frame.get_columns()]) if frame.width else frame
 
 

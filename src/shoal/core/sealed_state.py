@@ -63,7 +63,11 @@ def seal(content: bytes, kind: str, key: bytes | None, *, version: int = 1, cont
 def unseal(
     state: bytes, kind: str, key: bytes | None, *, version: int = 1, context: str = "", where: str = "snapshot"
 ) -> bytes:
-    """The content of a state, or a clear word why not."""
+    """The content of a state, or an error that says why not.
+
+    >>> unseal(seal(b"state", "windows", bytes(32)), "windows", bytes(32))
+    b'state'
+    """
     from cryptography.exceptions import InvalidTag
 
     try:
@@ -148,7 +152,7 @@ class StateFile:
                 raise InputError(
                     "the state is gone, but its counter is there: it was written before",
                     where=str(self.path),
-                    hint=f"bring it back; or delete {self.counter.name} if everything shall begin anew",
+                    hint=f"bring it back; or delete {self.counter.name} if everything must start over",
                 )
             self._name, self.number = (known.name, known.number) if known is not None else (b"", 0)
             return None

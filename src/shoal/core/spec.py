@@ -20,7 +20,12 @@ from shoal.core.errors import PolicyError
 
 
 class Spec(msgspec.Struct, frozen=True, tag_field="use", forbid_unknown_fields=True):
-    """Parameters of something that can be named in a policy. Subclasses set ``tag="its-name"``."""
+    """Parameters of something that can be named in a policy. Subclasses set ``tag="its-name"``.
+
+    >>> from shoal.core.hierarchy.prefix import Prefix
+    >>> Prefix(length=5).use
+    'prefix'
+    """
 
     @property
     def use(self) -> str:

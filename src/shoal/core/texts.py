@@ -27,7 +27,12 @@ def text_of(value: Any) -> str:
 
 
 def texts_of(values: pl.Series) -> pl.Series:
-    """The texts of a column, a missing value still missing."""
+    """The texts of a column, a missing value still missing.
+
+    >>> import polars as pl
+    >>> texts_of(pl.Series([7.0, None])).to_list()
+    ['7', None]
+    """
     import polars as pl
 
     if values.dtype == pl.String or values.dtype.is_integer():

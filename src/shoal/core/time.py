@@ -249,7 +249,11 @@ class EventTime(NamedTuple):
 
 
 class Hours(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"start": "from", "end": "to"}):
-    """A part of the week: from one time of day to another (over midnight if need be), on some days or all."""
+    """A part of the week: from one time of day to another (over midnight if need be), on some days or all.
+
+    >>> len(Hours("22:00", "06:00", ("mon",)).minutes()) // 60
+    8
+    """
 
     start: str
     end: str
@@ -274,7 +278,12 @@ def _minute(text: str) -> int:
 
 
 def weekly(default: int, spells: Sequence[tuple[Hours, int]]) -> NDArray[np.int64]:
-    """A value per minute of the week: ``default`` except where a spell says otherwise; the last spell wins."""
+    """A value per minute of the week: ``default`` except where a spell says otherwise; the last spell wins.
+
+    >>> night = Hours("22:00", "06:00")
+    >>> weekly(1, [(night, 4)])[[0, 12 * 60]].tolist()
+    [4, 1]
+    """
     table = np.full(WEEK, default, np.int64)
     for hours, value in spells:
         table[hours.minutes()] = value
@@ -282,5 +291,9 @@ def weekly(default: int, spells: Sequence[tuple[Hours, int]]) -> NDArray[np.int6
 
 
 def minute_of_week(times: Micros, offset: int = 0) -> NDArray[np.int64]:
-    """The minute of the week of event times; ``offset`` microseconds east of UTC. 1970 began on a Thursday."""
+    """The minute of the week of event times; ``offset`` microseconds east of UTC. 1970 began on a Thursday.
+
+    >>> minute_of_week(np.array([0])).tolist()  # 1970 began on a Thursday
+    [4320]
+    """
     return ((times + offset) // (60 * SECOND) + 3 * 24 * 60) % WEEK

@@ -34,6 +34,13 @@ class Vault:
     """Tokens and salts in one SQLite file. People and values enter as keyed fingerprints, never in clear.
 
     Writes of a batch are one transaction: call :meth:`commit` before a token leaves the process.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     vault = Vault(Path(folder, "vault"))
+    ...     vault.path.name
+    ...     vault.close()
+    'vault'
     """
 
     _open: dict[Path, Vault] = {}  # noqa: RUF012 - one connection per file and process, or masks would lock each other out

@@ -29,7 +29,11 @@ def rounds(name: str, *, seed: int = 0, scale: float = 0.01, visits: float = 1.0
 
 
 def subject_of(name: str) -> str:
-    """The column that says whose record it is."""
+    """The column that says whose record it is.
+
+    >>> subject_of("hospital"), subject_of("domains")
+    ('pid', 'subject')
+    """
     if name not in NAMES:
         raise UsageError(f"there is no data set called {name!r}", where="datasets", hint=f"one of: {', '.join(NAMES)}")
     return "pid" if name == "hospital" else "subject"

@@ -64,6 +64,10 @@ class Mask(Spec, frozen=True):
     Traits, which the laws of :mod:`shoal.testing` hold every mask to: ``scope`` (value, tuple or window),
     ``reversible`` (whoever holds the key can undo it), ``repeatable`` (equal values of a column read alike in one
     role and epoch), ``keyed`` (outsiders cannot recompute it). ``attack`` names what it falls to.
+
+    >>> from shoal.masks.suppress import Suppress
+    >>> Suppress().scope, Suppress().reversible, Suppress().keyed
+    ('value', False, False)
     """
 
     scope: ClassVar[Scope] = "value"
@@ -100,7 +104,15 @@ class Mask(Spec, frozen=True):
 
 
 class Running:
-    """A mask at work on one column: one value at a time, a column at once, or as an expression; all agree."""
+    """A mask at work on one column: one value at a time, a column at once, or as an expression; all agree.
+
+    >>> class Initial(Running):
+    ...     def one(self, value, *by):
+    ...         return value[0]
+    >>> import polars as pl
+    >>> Initial("str").many(pl.Series(["Ada", None])).to_list()
+    ['A', None]
+    """
 
     needs_by = False  # without the columns it reads, its answer is empty
     pure = False  # a function of the value alone, without keys or memory: its answers may be kept
@@ -121,7 +133,8 @@ class Running:
         dtype = dtype_of(self.type)
         if self.by:
             rows = zip(values.to_list(), *(s.to_list() for s in by), strict=True)
-            out = [None if row[0] is None and not self.nulls else self.one(*row) for row in rows]
+            one, nulls = self.one, self.nulls
+            out = [None if row[0] is None and not nulls else one(*row) for row in rows]
             return pl.Series(values.name, out, dtype=dtype)
         distinct = values.unique()
         out = [None if v is None and not self.nulls else self.one(v) for v in distinct.to_list()]

@@ -68,6 +68,7 @@ class _Blur(Running):
         self._spec = spec
         self._first, self._last = spec.first, spec.last
         self._middle = None if spec.length == "same" else spec.char * spec.length
+        # what a text too short to hide anything reads as: as long as the others, so that its length tells nothing
         self._whole = None if spec.length == "same" else spec.char * (spec.first + spec.length + spec.last)
 
     def one(self, value: Any, *by: Any) -> Any:
@@ -94,6 +95,7 @@ class _Blur(Running):
         if self._spec.form == "text":
             return self._express(text)
         parts = text.str.split_exact("@", 2)
+        # \A and \z, not ^ and $: a line break in the text would let half an address pass as a whole one
         is_email = text.str.contains(rf"\A{EMAIL.pattern}\z")
         blurred = self._express(parts.struct.field("field_0")) + "@" + parts.struct.field("field_1")
         return pl.when(is_email).then(blurred).otherwise(self._express(text))
@@ -106,6 +108,7 @@ class _Blur(Running):
         tail = text.str.slice((size - self._last).clip(0))
         if self._middle is None:
             middle = text.str.slice(self._first, (size - self._first - self._last).clip(0))
+            # in a replacement `$` begins the name of a group
             star = self._spec.char if self._spec.char != "$" else "$$"
             parts = [head, middle.str.replace_all("(?s).", star), tail]
             whole = text.str.replace_all("(?s).", star)
@@ -117,5 +120,6 @@ class _Blur(Running):
         if not self._first:
             parts.pop(0)
         joined = parts[0] if len(parts) == 1 else pl.concat_str(parts)
+        # nothing would be left to hide between the two ends: such a text is hidden whole
         short = size <= self._first + self._last
         return pl.when(text.is_null()).then(None).when(short).then(whole).otherwise(joined)

@@ -52,6 +52,7 @@ class Bucket(Mask, frozen=True, tag="bucket"):
         """See :class:`Mask`."""
         need_number(kind, "bucket")
         steps = (self.width, self.origin) if self.edges is None else self.edges
+        # [20, 29.5] would say that a whole number could be 29.5, and neighbours would overlap
         if kind == "int" and any(float(s) != int(s) for s in steps if s is not None):
             raise UsageError("whole numbers need whole `width`, `origin` and `edges`", where="bucket")
         return "str"
@@ -72,6 +73,7 @@ class _Width(Running):
     def __init__(self, spec: Bucket, kind: Type | None) -> None:
         super().__init__("str")
         assert spec.width is not None
+        # whole numbers are bucketed in integers: as floats, those beyond 2**53 would land in a neighbour's bucket
         whole = float(spec.width).is_integer() and float(spec.origin).is_integer()
         self._kind = kind
         self._width: float = int(spec.width) if whole else spec.width
@@ -87,6 +89,7 @@ class _Width(Running):
     def _float(self, value: float) -> str:
         try:
             return self._label(math.floor((value - self._start) / self._width))
+        # the bucket of an infinite number has no end to print
         except OverflowError:
             return SUPPRESSED
 
@@ -97,6 +100,7 @@ class _Width(Running):
     def expression(self, column: pl.Expr, *by: pl.Expr) -> pl.Expr:
         import polars as pl
 
+        # floats go the road of `one`: floor division of columns rounds otherwise near the edges, and the two must agree
         if self._kind != "int" or not self._whole:
             return super().expression(column, *by)
         low = (column.cast(pl.Int64) - self._start) // self._width * self._width + self._start

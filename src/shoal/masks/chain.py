@@ -26,6 +26,7 @@ class Chain(Mask, frozen=True, tag="chain"):
     masks: tuple[Mask, ...]
 
     def __post_init__(self) -> None:
+        # a window withholds rows: the mask after it would work on fewer values than the record has
         if any(mask.scope == "window" for mask in self.masks):
             raise UsageError("a mask of a window cannot be one of several", hint="give it the column for itself")
 
@@ -45,6 +46,7 @@ class Chain(Mask, frozen=True, tag="chain"):
         running: list[Running] = []
         for mask in self.masks:
             running.append(mask.start(context))
+            # the next mask reads what this one makes, which need not be of the column's type any more
             context = replace(context, type=running[-1].type)
         return _Chain(running)
 
@@ -63,6 +65,7 @@ class _Chain(Running):
     def one(self, value: Any, *by: Any) -> Any:
         at = 0
         for running in self._running:
+            # a mask in the middle may make a null; the next one sees it only if it asked for nulls
             if value is not None or running.nulls:
                 value = running.one(value, *by[at : at + len(running.by)])
             at += len(running.by)
@@ -76,6 +79,7 @@ class _Chain(Running):
         return column
 
     def reveal(self, text: str) -> Any:
+        # of two masks the first may have lost what the second kept: half an answer would look like a whole one
         if len(self._running) > 1:
             raise UsageError("a chain of masks cannot be undone")
         return self._running[0].reveal(text)

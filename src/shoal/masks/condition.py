@@ -10,13 +10,13 @@ import msgspec
 from shoal.core.errors import UsageError
 from shoal.core.schema import Type
 from shoal.masks.base import as_text, is_number, text_of
+from shoal.masks.patterns import finder, for_columns, pattern
 
 if TYPE_CHECKING:
     import polars as pl
 
 Scalar = str | int | float | bool
 Test = Callable[[tuple[Any, ...]], bool | None]
-LONGEST_PATTERN = 1000
 
 
 class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -87,6 +87,8 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         if self.equals is not None or self.among is not None:
             wanted = [text_of(v) for v in (self.among if self.among is not None else (self.equals,))]
             return as_text(here, kind.get(self.column)).is_in(wanted).fill_null(False)
+        if self.matches is not None and (alike := for_columns(self.matches, empty=True)) is not None:
+            return as_text(here, kind.get(self.column)).str.contains(alike).fill_null(False)
         accepts = self._accepts()
         return here.map_batches(lambda s: _each(s, accepts), return_dtype=pl.Boolean())
 
@@ -98,34 +100,10 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
             )
             return lambda v: low <= v <= high if is_number(v) else None
         if self.matches is not None:
-            search = pattern(self.matches).search
-            return lambda v: search(text_of(v)) is not None
+            found = finder(self.matches)
+            return lambda v: found(text_of(v))
         wanted = {text_of(v) for v in (self.among if self.among is not None else (self.equals,))}
         return lambda v: text_of(v) in wanted
-
-
-def pattern(text: str) -> Any:
-    """A compiled regular expression of the linear-time engine; located error if it is none.
-
-    >>> bool(pattern("^E1[01]$").search("E10"))
-    True
-    """
-    import re2  # type: ignore[import-untyped]
-
-    options = re2.Options()
-    # its log would quote the expression, and with it perhaps a value
-    options.log_errors = False
-    options.max_mem = 1 << 20  # what {1000}{1000} would blow up is refused here
-    if len(text) > LONGEST_PATTERN:
-        raise UsageError(f"the regular expression is longer than {LONGEST_PATTERN} characters")
-    try:
-        return re2.compile(text, options)
-    except re2.error as error:
-        reason = error.args[0] if error.args else "invalid"
-        raise UsageError(
-            f"the regular expression is not accepted: {reason.decode() if isinstance(reason, bytes) else reason}",
-            hint="RE2 syntax: no look-around, no back-references; that is why no text can stall it",
-        ) from None
 
 
 def _and(parts: Iterable[bool | None]) -> bool | None:

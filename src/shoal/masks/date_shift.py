@@ -74,10 +74,12 @@ class _DateShift(Running):
     def one(self, value: Any, *by: Any) -> Any:
         is_text = isinstance(value, str)
         at = _parse(value) if is_text else value
+        # without a person there is no shift of their own, and one for all could be found by anybody's known date
         if not isinstance(at, datetime.date) or by[0] is None:
             return "*" if self.type in (None, "str") else None
         try:
             moved = self._blurred(at, by[0]) + datetime.timedelta(days=self._shift(by[0]))
+        # beyond year 9999 there is no date; the true one must not come out instead
         except OverflowError:
             return "*" if self.type in (None, "str") else None
         return moved.isoformat() if is_text else moved
@@ -92,6 +94,7 @@ class _DateShift(Running):
         """The same day, at another time that says nothing about the true one."""
         if not isinstance(at, datetime.datetime) or self._spec.time == "keep":
             return at
+        # drawn from the whole moment: two visits on one day get times of their own, and a replay gets the same again
         drawn = int.from_bytes(digest(self._key, ["time of day", person, at]), "big") % 86_400
         return at.replace(hour=drawn // 3600, minute=drawn // 60 % 60, second=drawn % 60, microsecond=0)
 
@@ -99,6 +102,7 @@ class _DateShift(Running):
         parts = [person]
         if self._vault:
             parts.append(self._spec.salt(self._vault, self._context, person))
+        # 2 x days values, none of them 0: a shift of nothing would publish the true date
         drawn = int.from_bytes(digest(self._key, parts), "big") % (2 * self._spec.days)
         return drawn - self._spec.days if drawn < self._spec.days else drawn - self._spec.days + 1
 

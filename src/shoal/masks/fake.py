@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from shoal.core.schema import Type
 from shoal.masks.base import Context, Plain, Running
 from shoal.masks.check_digits import with_iban, with_luhn
-from shoal.masks.keyed import Keyed, digest
+from shoal.masks.keyed import Keyed, fingerprint
 from shoal.masks.locales import LOCALES, Language
 
 What = Literal["name", "given", "family", "mail", "phone", "address", "city", "company", "iban", "card"]
@@ -43,11 +43,11 @@ class Fake(Keyed, frozen=True, tag="fake"):
 
     def start(self, context: Context) -> Running:
         """See :class:`Mask`."""
-        key = self.derive(context)
-        make = MAKERS[self.what]
+        of = fingerprint(self.derive(context))
+        make, locale = MAKERS[self.what], self.locale
 
         def fake(value: Any) -> str:
-            return make(Draw(digest(key, [value], 32)), self.locale)
+            return make(Draw(of(value)), locale)
 
         return Plain("str", fake)
 
@@ -81,7 +81,8 @@ class Draw:
 
 
 def _name(draw: Draw, at: Language) -> str:
-    return f"{draw.of(LOCALES[at].given)} {draw.of(LOCALES[at].family)}"
+    place = LOCALES[at]
+    return f"{draw.of(place.given)} {draw.of(place.family)}"
 
 
 def _mail(draw: Draw, at: Language) -> str:

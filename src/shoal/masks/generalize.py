@@ -108,6 +108,7 @@ class _Generalize(Running):
 
     def one(self, value: Any, *by: Any) -> Any:
         if value not in self._known:
+            # cleared, not evicted one by one: a stream of ever new values then costs no more than without a memory
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
             self._known[value] = self._label([value])[0]
@@ -133,6 +134,7 @@ class _Generalize(Running):
         except (ShoalError, pl.exceptions.PolarsError, TypeError, ValueError, OverflowError):
             # one value the hierarchy refuses must not take the others with it
             return [SUPPRESSED] if len(values) == 1 else [self._label([v])[0] for v in values]
+        # a level above the top is the top: never an error that would let the value out by another road
         level = min(self._level, levels.depth - 1)
         labels = levels.labels(level).to_list()
         return [SUPPRESSED if code < 0 else labels[levels.codes[code, level]] for code in codes.tolist()]

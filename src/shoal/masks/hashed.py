@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from shoal.core.errors import UsageError
 from shoal.core.schema import Type
 from shoal.masks.base import Context, Plain, Running
-from shoal.masks.keyed import Keyed, digest
+from shoal.masks.keyed import Keyed, fingerprint
 
 
 class Hash(Keyed, frozen=True, tag="hash"):
@@ -34,8 +34,9 @@ class Hash(Keyed, frozen=True, tag="hash"):
 
     def start(self, context: Context) -> Running:
         """See :class:`Mask`."""
-        key, length = self.derive(context), self.length
-        return Plain("str", lambda v: digest(key, [v], (length + 1) // 2).hex()[:length])
+        length = self.length
+        of = fingerprint(self.derive(context), (length + 1) // 2)
+        return Plain("str", lambda v: of(v).hex()[:length])
 
     def describe(self) -> str:
         """See :class:`Mask`."""
@@ -69,10 +70,10 @@ class Number(Keyed, frozen=True, tag="number"):
 
     def start(self, context: Context) -> Running:
         """See :class:`Mask`."""
-        key, most = self.derive(context), 10**self.digits
+        of, most = fingerprint(self.derive(context)), 10**self.digits
 
         def number(value: Any) -> int:
-            return int(int.from_bytes(digest(key, [value]), "big") % most)
+            return int.from_bytes(of(value), "big") % most  # type: ignore[no-any-return]
 
         return Plain("int", number)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from shoal.core.keys import DEFAULT
@@ -56,11 +56,31 @@ def digest(key: bytes, parts: Sequence[Any], size: int = 16) -> bytes:
     >>> digest(bytes(32), ["ab", "c"]) == digest(bytes(32), ["a", "bc"])
     False
     """
-    hashed = hashlib.blake2b(key=key, digest_size=size)
+    return fingerprint(key, size)(*parts)
+
+
+def fingerprint(key: bytes, size: int = 16, *first: Any) -> Callable[..., bytes]:
+    """The same for many values that may all begin with the ``first``: those and the key are hashed once.
+
+    >>> fingerprint(bytes(32), 16, "ab")("c") == digest(bytes(32), ["ab", "c"])
+    True
+    """
+    start = hashlib.blake2b(_framed(first), key=key, digest_size=size).copy
+
+    def of(*parts: Any) -> bytes:
+        hashed = start()
+        hashed.update(_framed(parts))
+        return hashed.digest()
+
+    return of
+
+
+def _framed(parts: Sequence[Any]) -> bytes:
+    out = []
     for part in parts:
         if part is None:
-            hashed.update(b"\xff\xff\xff\xff")
+            out.append(b"\xff\xff\xff\xff")
         else:
-            text = text_of(part).encode("utf-8", "surrogatepass")
-            hashed.update(len(text).to_bytes(4, "big") + text)
-    return hashed.digest()
+            text = (part if type(part) is str else text_of(part)).encode("utf-8", "surrogatepass")
+            out.append(len(text).to_bytes(4, "big") + text)
+    return out[0] if len(out) == 1 else b"".join(out)

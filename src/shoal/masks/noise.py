@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from shoal.core.errors import UsageError
 from shoal.core.schema import Type
 from shoal.masks.base import Context, Running, is_number, need_number
-from shoal.masks.keyed import Keyed, digest
+from shoal.masks.keyed import Keyed, fingerprint
 
 _STEP = 2.0**-53
 
@@ -77,7 +77,7 @@ class _Noise(Running):
     def __init__(self, spec: Noise, context: Context) -> None:
         kind = spec.output(context.type)
         super().__init__(kind, by=spec.by or (context.need_subject("noise"),))
-        self._key = spec.derive(context)
+        self._of = fingerprint(spec.derive(context))
         self._spec = spec
         self._low, self._high = spec.bounds()
         # whole bounds for whole numbers, so that a reflected one needs no rounding across them
@@ -92,7 +92,7 @@ class _Noise(Running):
         if not is_number(value) or None in by:
             return None
         # from the record itself: reading it again gives the same noise, so there is nothing to average
-        raw = digest(self._key, [value, *by])
+        raw = self._of(value, *by)
         # two uniforms in the open interval (0, 1), from 53 bits each
         first = ((int.from_bytes(raw[:8], "big") >> 11) + 0.5) * _STEP
         second = ((int.from_bytes(raw[8:], "big") >> 11) + 0.5) * _STEP

@@ -9,7 +9,7 @@ from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import UsageError
 from shoal.core.schema import Type
 from shoal.masks.base import Context, Running, text_of
-from shoal.masks.keyed import Keyed, digest
+from shoal.masks.keyed import Keyed, fingerprint
 
 
 class Pram(Keyed, frozen=True, tag="pram"):
@@ -63,15 +63,17 @@ class _Pram(Running):
 
     def __init__(self, spec: Pram, context: Context) -> None:
         super().__init__("str", by=(context.need_subject("pram"),))
-        self._key, self._values, self._keep = spec.derive(context), spec.values, spec.keep
-        self._place = {v: at for at, v in enumerate(spec.values)}
+        self._values, self._below, key = spec.values, spec.keep * 2.0**64, spec.derive(context)
+        self._place = {v: (at, fingerprint(key, 16, v)) for at, v in enumerate(spec.values)}
 
     def one(self, value: Any, *by: Any) -> Any:
-        place = self._place.get(text_of(value))
-        if place is None or by[0] is None:
+        text = value if type(value) is str else text_of(value)
+        known, person = self._place.get(text), by[0]
+        if known is None or person is None:
             return SUPPRESSED
-        raw = digest(self._key, [value, *by])
-        if int.from_bytes(raw[:8], "big") < self._keep * 2.0**64:
-            return self._values[place]
+        place, of = known
+        raw = of(person)
+        if int.from_bytes(raw[:8], "big") < self._below:
+            return text
         step = 1 + int.from_bytes(raw[8:], "big") % (len(self._values) - 1)
         return self._values[(place + step) % len(self._values)]

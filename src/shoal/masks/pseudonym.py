@@ -9,7 +9,7 @@ from shoal.core.errors import UsageError
 from shoal.core.time import period, scale
 from shoal.core.vault import Vault
 from shoal.masks.base import Context, Running
-from shoal.masks.keyed import Keyed, digest
+from shoal.masks.keyed import Keyed, fingerprint
 
 
 class Pseudonym(Keyed, frozen=True, tag="pseudonym"):
@@ -57,7 +57,7 @@ class _Pseudonym(Running):
     def __init__(self, spec: Pseudonym, context: Context) -> None:
         super().__init__("str", by=(context.time,) if spec.rotate and context.time else ())
         self._spec, self._context = spec, context
-        self._key = spec.derive(context)
+        self._of = fingerprint(spec.derive(context))
         self._prefix = f"v{context.keys.current(spec.key)}:"
         self._period = period(spec.rotate, where="pseudonym") if spec.rotate else 0
         self._read = scale(context.unit)
@@ -72,7 +72,7 @@ class _Pseudonym(Running):
             parts.append(at // self._period)
         if self._vault:
             parts.append(self._spec.salt(self._vault, self._context, value))
-        return self._prefix + digest(self._key, parts).hex()
+        return self._prefix + self._of(*parts).hex()
 
     def settle(self) -> None:
         if self._vault:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from shoal.core.errors import UsageError
 from shoal.core.schema import Type
 from shoal.masks.base import Context, need_number
-from shoal.masks.keyed import digest
+from shoal.masks.keyed import digest, fingerprint
 from shoal.masks.window_mask import RunningWindow, WindowMask
 
 if TYPE_CHECKING:
@@ -76,15 +76,29 @@ class _RankSwap(RunningWindow):
         content = digest(self._key, [number, len(numbers), *numbers, *whose], 32)
         ranked = sorted((at for at, v in enumerate(numbers) if v is not None), key=lambda at: (numbers[at], at))
         reach = max(1, int(self._within * len(ranked)))
-        free = [True] * len(ranked)
+        of = fingerprint(content, 8)
+        after = list(range(len(ranked) + 1))  # the next rank that is free, from each on
         for rank, at in enumerate(ranked):
-            near = [r for r in range(rank + 1, min(rank + reach + 1, len(ranked))) if free[r]] if free[rank] else []
-            if near:
-                chosen = near[int.from_bytes(digest(content, [rank], 8), "big") % len(near)]
-                free[rank] = free[chosen] = False
+            if after[rank] != rank:
+                continue
+            after[rank] = rank + 1
+            last = min(rank + reach, len(ranked) - 1)
+            drawn = rank + 1 + int.from_bytes(of(rank), "big") % max(1, last - rank)
+            chosen = _free(after, drawn)
+            if chosen > last:
+                chosen = _free(after, rank + 1)
+            if chosen <= last:
+                after[chosen] = chosen + 1
                 other = ranked[chosen]
                 numbers[at], numbers[other] = numbers[other], numbers[at]
         return pl.Series(values.name, numbers, dtype=dtype_of(self.type))
+
+
+def _free(after: list[int], rank: int) -> int:
+    """The first free rank from one on; the way there is made shorter for who comes next."""
+    while after[rank] != rank:
+        after[rank] = rank = after[after[rank]]
+    return rank
 
 
 def rank_shift(before: pl.Series, after: pl.Series) -> float:

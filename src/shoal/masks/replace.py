@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from shoal.core.schema import Type
-from shoal.masks.base import Context, Mask, Plain, Running, text_of
-from shoal.masks.condition import pattern
+from shoal.masks.base import Context, Mask, Running, as_text, text_of
+from shoal.masks.patterns import for_columns, pattern, replacer
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class Replace(Mask, frozen=True, tag="replace"):
@@ -16,7 +19,7 @@ class Replace(Mask, frozen=True, tag="replace"):
 
     Protects against: reading what the pattern finds.
     Does not protect against: what it does not find; a text nobody foresaw stays as it was.
-    Cost: one pass over each distinct text.
+    Cost: one pass over each text.
 
     >>> Replace(find="[0-9]{4,}", by="#").start(Context()).one("call 0301234 or 12")
     'call # or 12'
@@ -36,15 +39,24 @@ class Replace(Mask, frozen=True, tag="replace"):
 
     def start(self, context: Context) -> Running:
         """See :class:`Mask`."""
-        found, by = pattern(self.find), self.by
-
-        def replaced(value: Any) -> str:
-            # surrogates alone are no text that RE2 could read
-            text = text_of(value).encode("utf-8", "replace").decode()
-            return str(found.sub(lambda match: by, text))
-
-        return Plain("str", replaced)
+        return _Replace(self, context.type)
 
     def describe(self) -> str:
         """See :class:`Mask`."""
         return "found text replaced"
+
+
+class _Replace(Running):
+    def __init__(self, spec: Replace, kind: Type | None) -> None:
+        super().__init__("str")
+        self._kind, self._by, self._replaced = kind, spec.by, replacer(spec.find, spec.by)
+        self._alike = for_columns(spec.find) if kind is not None else None
+
+    def one(self, value: Any, *by: Any) -> str:
+        return self._replaced(text_of(value))
+
+    def expression(self, column: pl.Expr, *by: pl.Expr) -> pl.Expr:
+        if self._alike is None:
+            return super().expression(column, *by)
+        # a dollar in what stands instead is a dollar
+        return as_text(column, self._kind).str.replace_all(self._alike, self._by.replace("$", "$$"))

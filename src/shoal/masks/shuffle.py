@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from shoal.core.schema import Type
 from shoal.masks.base import Context
-from shoal.masks.keyed import digest
+from shoal.masks.keyed import digest, fingerprint
 from shoal.masks.window_mask import RunningWindow, WindowMask
 
 if TYPE_CHECKING:
@@ -63,5 +63,6 @@ class _Shuffle(RunningWindow):
         # the order comes from the content: a replay shuffles alike, and no two windows share an order
         whose = people.to_list() if people is not None else []
         content = digest(self._key, [number, len(values), *values.to_list(), *whose], 32)
-        drawn = [digest(content, [at], 8) for at in range(len(values))]
+        of = fingerprint(content, 8)
+        drawn = [of(at) for at in range(len(values))]
         return values.gather(sorted(range(len(values)), key=drawn.__getitem__))

@@ -8,7 +8,7 @@ from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import UsageError
 from shoal.core.schema import Type
 from shoal.masks.base import Context, Plain, Running, text_of
-from shoal.masks.keyed import Keyed, digest
+from shoal.masks.keyed import Keyed, fingerprint
 from shoal.masks.names import NAMES
 from shoal.masks.suppress import Constant
 
@@ -74,10 +74,10 @@ class Substitute(Keyed, frozen=True, tag="substitute"):
         if self.map is not None:
             known, default = dict(self.map), self.default
             return Plain(kind, lambda v: known.get(text_of(v), default))
-        key, surrogates = self.derive(context), self._surrogates()
+        of, surrogates = fingerprint(self.derive(context), 8), self._surrogates()
 
         def choose(value: Any) -> str:
-            return surrogates[int.from_bytes(digest(key, [value], 8), "big") % len(surrogates)]
+            return surrogates[int.from_bytes(of(value), "big") % len(surrogates)]
 
         return Plain(kind, choose)
 

@@ -12,7 +12,7 @@ from shoal.core.errors import UsageError
 from shoal.core.vault import Vault
 from shoal.masks.base import Context, Running, text_of
 from shoal.masks.ff1 import FF1
-from shoal.masks.keyed import Keyed, digest
+from shoal.masks.keyed import Keyed, fingerprint
 
 if TYPE_CHECKING:
     import polars as pl
@@ -194,7 +194,7 @@ class Vaulted(Running):
         # the first epoch: a vault's tokens are random, so a rotated key has nothing to renew
         key = spec.derive(context, epoch=context.keys.epochs(spec.key)[0], size=96)
         # one key opens values, another only recognises them: who has the prints alone opens nothing
-        self._seal, self._print = AESSIV(key[:64]), key[64:]
+        self._seal, self._print = AESSIV(key[:64]), fingerprint(key[64:])
         self._spec, self._context = spec, context
         # tokens of two roles must not be comparable, unless the policy says so
         self._domain = f"{'' if spec.linkable else context.role}\x1f{spec.domain or context.column}"
@@ -206,10 +206,25 @@ class Vaulted(Running):
         # types beside values: 1, 1.0 and True are equal to a dictionary
         return self._vault.recall((self._question, type(value), value, by), lambda: self._token(value, *by))
 
+    def many(self, values: pl.Series, *by: pl.Series) -> pl.Series:
+        """See :class:`Running`: each value of each person is asked for once."""
+        import polars as pl
+
+        rows = pl.DataFrame([values.alias("0"), *(s.alias(str(at)) for at, s in enumerate(by, 1))])
+        distinct = rows.unique()
+        made = super().many(*distinct.get_columns())
+        return rows.join(
+            distinct.with_columns(made.alias("made")),
+            on=rows.columns,
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
+        )["made"].alias(values.name)
+
     def _token(self, value: Any, *by: Any) -> str:
         person = self._spec.person(self._context, by[0]) if by and by[0] is not None else None
         return self._vault.token(
-            self._domain, digest(self._print, [value]), person, lambda t: self._seal.encrypt(_pack(value), [t.encode()])
+            self._domain, self._print(value), person, lambda t: self._seal.encrypt(_pack(value), [t.encode()])
         )
 
     def settle(self) -> None:

@@ -18,6 +18,10 @@ class WindowMask(Keyed, frozen=True, kw_only=True):
     """A mask of one attribute over many tuples: over a whole file, or over each ``window`` of a stream.
 
     A window with fewer than ``k`` people who have a value is withheld: the mean of two is known to both of them.
+
+    >>> from shoal.masks.aggregate import Aggregate
+    >>> Aggregate(function="mean", k=3).scope
+    'window'
     """
 
     scope: ClassVar[Scope] = "window"
@@ -57,7 +61,15 @@ def finite(values: pl.Series) -> pl.Series:
 
 
 class RunningWindow(Running):
-    """A window mask at work."""
+    """A window mask at work.
+
+    >>> import polars as pl
+    >>> class First(RunningWindow):
+    ...     def mask(self, values, people, number):
+    ...         return pl.repeat(values[0], len(values), eager=True)
+    >>> First("float", k=2).apply(pl.Series([4.0, 6.0]), pl.Series(["ada", "ada"])) is None  # one person only
+    True
+    """
 
     def __init__(self, kind: Type | None, k: int) -> None:
         super().__init__(kind)

@@ -30,7 +30,11 @@ class Event(NamedTuple):
 
 
 class Window(NamedTuple):
-    """A finished window: the ``events`` to publish now, within ``context`` (the same, unless windows slide)."""
+    """A finished window: the ``events`` to publish now, within ``context`` (the same, unless windows slide).
+
+    >>> Window(0, [], []).number
+    0
+    """
 
     number: int
     events: list[Event]

@@ -22,6 +22,9 @@ class Attack(Shown, msgspec.Struct, frozen=True):
 
     ``unique`` released rows match exactly one entry of the register, ``none`` match nobody; ``expected`` is how many
     of the released rows an attacker who guesses evenly among the matches names rightly.
+
+    >>> Attack(rows=3, unique=1, none=0, expected=2.0, smallest=1)
+    <Attack on 3 rows: 1 match one person, 2.0 named rightly>
     """
 
     rows: int
@@ -49,6 +52,9 @@ def join(
 
     ``nodes`` gives, per column, the values under each label of its hierarchy; a label that cannot be resolved could
     be anyone.
+
+    >>> join(pl.DataFrame({"age": ["[20, 29]", "31"]}), pl.DataFrame({"age": [21, 25, 31]}), ["age"]).unique
+    1
     """
     cells = released.select(on).group_by(on, maintain_order=True).len()
     counts = np.zeros(cells.height, np.int64)
@@ -68,7 +74,12 @@ def join(
 def fitting(
     cells: pl.DataFrame, register: pl.DataFrame, on: Sequence[str], nodes: Mapping[str, Nodes] | None = None
 ) -> Iterator[tuple[int, NDArray[np.bool_]]]:
-    """For each row of cells, which register entries it may stand for."""
+    """For each row of cells, which register entries it may stand for.
+
+    >>> cells, register = pl.DataFrame({"age": ["[20, 29]"]}), pl.DataFrame({"age": [21, 31]})
+    >>> [(at, match.tolist()) for at, match in fitting(cells, register, ["age"])]
+    [(0, [True, False])]
+    """
     columns = {name: _register(register[name]) for name in on}
     cache: dict[tuple[str, str | None], NDArray[np.bool_]] = {}
     for at, row in enumerate(cells.select(on).iter_rows()):
@@ -117,7 +128,12 @@ def _matches(column: tuple[pl.Series, NDArray[np.float64] | None], text: str | N
 
 
 def members(levels: Levels) -> dict[str, frozenset[str]]:
-    """The values under each label of a hierarchy, for an attacker who has it too."""
+    """The values under each label of a hierarchy, for an attacker who has it too.
+
+    >>> from shoal.core.hierarchy.prefix import Prefix
+    >>> sorted(members(Prefix(length=2).compile(pl.Series(["ab", "ac"]))[0])["a*"])
+    ['ab', 'ac']
+    """
     texts = levels.values.cast(pl.String).to_list()
     out: dict[str, set[str]] = {}
     for level in range(1, levels.depth):

@@ -39,6 +39,11 @@ def released_sets(people: NDArray[np.int32], nodes: Ints, count: int | None = No
     """Group sizes by the exact set of released nodes: (size of each person's group, how many have nothing).
 
     ``people`` numbers persons from 0; ``count`` is how many there are, if some released nothing. Node 0 is nothing.
+
+    >>> people, nodes = np.array([0, 1, 2], np.int32), np.array([7, 7, 9])
+    >>> sizes, empty = released_sets(people, nodes)
+    >>> sizes.tolist(), empty
+    ([2, 2, 1], 0)
     """
     size = count if count is not None else (int(people.max()) + 1 if len(people) else 0)
     return group_people(people, nodes[:, None], (nodes[:, None] != 0).astype(np.int32), 1, 1, size)
@@ -50,6 +55,11 @@ def group_people(
     """Group sizes if everyone released, of each row, the most specific node that ``z`` people share. O(rows).
 
     Who asks for many z sorts the rows by person first (:func:`sorted_by_person`).
+
+    >>> people, nodes, counts = np.array([0, 1], np.int32), np.array([[7], [7]]), np.full((2, 1), 2, np.int32)
+    >>> sizes, empty = group_people(people, nodes, counts, 2, 1, 2)
+    >>> sizes.tolist(), empty
+    ([2, 2], 0)
     """
     if (np.diff(people) < 0).any():
         people, chains, counts = sorted_by_person(people, chains, counts, size)
@@ -62,12 +72,22 @@ def group_people(
 def sorted_by_person(
     people: NDArray[np.int32], chains: Ints, counts: NDArray[np.int32], size: int
 ) -> tuple[NDArray[np.int32], Ints, NDArray[np.int32]]:
-    """The same rows, those of a person together."""
+    """The same rows, those of a person together.
+
+    >>> people, nodes = np.array([1, 0], np.int32), np.array([[7], [9]])
+    >>> who, chains, _ = sorted_by_person(people, nodes, np.ones((2, 1), np.int32), 2)
+    >>> who.tolist(), chains.tolist()
+    ([0, 1], [[9], [7]])
+    """
     order = np.empty(len(people), np.int64)
     by_person(people, size, order)
     return people[order], chains[order], counts[order]
 
 
 def residual(after: float, before: float) -> float:
-    """Residual information: entropy of the release over entropy of the original (Bacconi 2021, Definition 5.4.1)."""
+    """Residual information: entropy of the release over entropy of the original (Bacconi 2021, Definition 5.4.1).
+
+    >>> residual(1.5, 3.0)
+    0.5
+    """
     return after / before if before > 0 else 1.0

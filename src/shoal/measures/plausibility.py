@@ -19,7 +19,11 @@ MOST_LATE = 0.1  # share of events that come too late, above which that is worth
 
 
 class Doubt(NamedTuple):
-    """What looks wrong, what to do, and whether nothing should be released until somebody has looked."""
+    """What looks wrong, what to do, and whether nothing should be released until somebody has looked.
+
+    >>> str(Doubt("every event has a subject of its own", "is it the number of the event?"))
+    'every event has a subject of its own (is it the number of the event?)'
+    """
 
     words: str
     hint: str
@@ -59,7 +63,11 @@ def unit_doubt(times: pl.Series, unit: Unit, now: float) -> Doubt | None:
 
 
 def time_doubts(times: NDArray[np.int64], late: int, window: int | None, now: float) -> list[Doubt]:
-    """Order, gaps and the future of usable times, in microseconds."""
+    """Order, gaps and the future of usable times, in microseconds.
+
+    >>> time_doubts(np.array([0, 10, 20]) * 1_000_000, late=0, window=None, now=1e9)
+    []
+    """
     known = times[times >= 0]
     out: list[Doubt] = []
     if len(known) < 2:
@@ -79,7 +87,11 @@ def time_doubts(times: NDArray[np.int64], late: int, window: int | None, now: fl
 
 
 def who_doubts(subjects: pl.Series | None, values: dict[str, pl.Series]) -> list[Doubt]:
-    """Subjects and values that are the same, or different, in every event."""
+    """Subjects and values that are the same, or different, in every event.
+
+    >>> [d.words for d in who_doubts(pl.Series([f"p{n}" for n in range(ENOUGH)]), {})]
+    ['every event has a subject of its own']
+    """
     out: list[Doubt] = []
     if subjects is not None and len(subjects) >= ENOUGH:
         people = subjects.drop_nulls().n_unique()

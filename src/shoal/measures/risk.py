@@ -14,6 +14,9 @@ class Risk(msgspec.Struct, frozen=True):
     ``prosecutor`` is the worst, ``average`` the mean over people; ``journalist`` the worst against the population
     the data were drawn from (the same without one); ``marketer`` the expected share found. ``unique`` counts people
     who are alone in their group, ``at_risk`` is the share whose chance exceeds one in five.
+
+    >>> risk(np.array([1, 4])).unique
+    1
     """
 
     prosecutor: float

@@ -23,7 +23,11 @@ class Bin(msgspec.Struct, frozen=True):
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """How events are spread over people, or over the values of a level: bins double in width."""
+    """How events are spread over people, or over the values of a level: bins double in width.
+
+    >>> spread(np.array([1, 1, 4])).mean
+    2.0
+    """
 
     count: int
     mean: float
@@ -47,6 +51,10 @@ class StreamProfile(msgspec.Struct, frozen=True):
     ``unusable`` events have no time, person or value. ``week`` are events per hour of the week (Monday 00:00 first),
     on average of the weeks seen, NaN for hours never seen. ``exposed`` is p_a^X of every most specific value, common
     ones first: the share of people who show it in one window, as ``shoal plan --exposed`` takes it.
+
+    >>> times, who = np.array([0, 1]), np.array([5, 6])
+    >>> profile(times, who, np.array([[7], [7]]), HOUR).levels[0].lone
+    0
     """
 
     events: int
@@ -60,7 +68,12 @@ class StreamProfile(msgspec.Struct, frozen=True):
 
 
 def profile(times: Ints, people: Ints, chains: Ints, window: int, zone: int = 0) -> StreamProfile:
-    """The profile of events: microseconds, fingerprints of people, and of values at every level. O(n log n)."""
+    """The profile of events: microseconds, fingerprints of people, and of values at every level. O(n log n).
+
+    >>> times, who = np.array([0, 1]), np.array([5, 6])
+    >>> profile(times, who, np.array([[7], [8]]), HOUR).people.count
+    2
+    """
     good = (times >= 0) & (people != 0) & (chains[:, 0] != 0)
     unusable = int((~good).sum())
     times, people, chains = times[good], people[good], chains[good]

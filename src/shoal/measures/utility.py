@@ -27,6 +27,9 @@ class Utility(msgspec.Struct, frozen=True):
     """Figures before and after: ``means`` per number column, ``correlations`` and ``cross_tables`` per pair.
 
     A cross table's figure is the total variation distance between the two joint distributions (0 equal, 1 apart).
+
+    >>> Utility({"age": (40.5, 41.0)}, {}, {}).means["age"]
+    (40.5, 41.0)
     """
 
     means: dict[str, tuple[float, float]]
@@ -45,7 +48,17 @@ class Utility(msgspec.Struct, frozen=True):
 
 
 def utility(table: Table, labels: NDArray[np.int32], boxes: Boxes) -> Utility:
-    """Compare what can be counted before and after. O(rows + groups + values²) per pair of columns."""
+    """Compare what can be counted before and after. O(rows + groups + values²) per pair of columns.
+
+    >>> import polars as pl
+    >>> from shoal.core.release import boxes_of
+    >>> from shoal.core.schema import Column, Schema
+    >>> from shoal.core.table import code
+    >>> table = code(pl.DataFrame({"age": [20, 30, 60, 70]}), Schema({"age": Column("quasi")}))
+    >>> labels = np.array([0, 0, 1, 1], np.int32)
+    >>> utility(table, labels, boxes_of(table, labels)).means
+    {'age': (45.0, 45.0)}
+    """
     kept = labels >= 0
     sizes = np.bincount(labels[kept], minlength=len(boxes.low)).astype(np.float64)
     matrix = table.matrix if kept.all() else table.matrix[kept]

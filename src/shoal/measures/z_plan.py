@@ -10,7 +10,11 @@ from shoal.measures.zk_model import Method, Model
 
 
 class Plan(Shown, msgspec.Struct, frozen=True, omit_defaults=True):
-    """The share of people whom ``z`` makes k-anonymous, with its standard error; with a ``goal``, what reaches it."""
+    """The share of people whom ``z`` makes k-anonymous, with its standard error; with a ``goal``, what reaches it.
+
+    >>> Plan(20, 2, 24, "exact", 0.9, 0.01, 0.5, 7)
+    <Plan: z = 20 makes 90.0% of the people 2-anonymous>
+    """
 
     z: int
     k: int

@@ -34,14 +34,22 @@ class Estimate(NamedTuple):
 
 
 class UserClass(NamedTuple):
-    """People who behave alike: how many, and the probability that one shows each attribute in a window."""
+    """People who behave alike: how many, and the probability that one shows each attribute in a window.
+
+    >>> UserClass(50, np.array([0.5, 0.1])).users
+    50
+    """
 
     users: int
     exposed: Floats
 
 
 def power_law(attributes: int, rate: float = 0.05, exponent: float = 1.0) -> Floats:
-    """λ_a by rank: ``rate`` / rank^``exponent`` (Table II: 0.05 / r)."""
+    """λ_a by rank: ``rate`` / rank^``exponent`` (Table II: 0.05 / r).
+
+    >>> power_law(3).round(4).tolist()
+    [0.05, 0.025, 0.0167]
+    """
     return rate / np.arange(1, attributes + 1, dtype=float) ** exponent
 
 
@@ -75,6 +83,7 @@ class Model:
         else:
             exposed = self.exposed
             if exposed is None:
+                # expm1, because 1 - exp(-x) loses all digits where x is tiny: most attributes are that rare
                 exposed = -np.expm1(-power_law(self.attributes, self.rate, self.exponent) * self.window)
             shares, sizes = np.asarray(exposed, float)[None, :], np.array([self.users], np.int64)
         if sizes.min() < 1 or self.windows <= 0 or shares.size == 0 or not ((shares >= 0) & (shares <= 1)).all():
@@ -128,9 +137,11 @@ class Model:
         return self._exact(self.p_n(z), k, samples)
 
     def _exact(self, shares: Floats, k: int, samples: int) -> Estimate:
+        # what nobody is ever seen with tells people apart in no realization, and is most of the columns
         shares = np.ascontiguousarray(shares[:, (shares > 1e-15).any(axis=0)])
         with np.errstate(divide="ignore"):
             certain = np.log1p(-np.minimum(shares, 1 - 1e-16))
+            # log 0 would make inf - inf of a sum; exp(-700) is nothing, and a number
             logits = np.maximum(np.log(shares), -700.0) - certain
         rng = np.random.default_rng(self.seed)
         value, variance = 0.0, 0.0
@@ -162,6 +173,7 @@ class Model:
         """The same in steps, one evaluation each, for who must not stop the world: (z, p, reached)."""
         below, z = low - 1, low
         p = self.p_k(z, k, method, samples).value
+        # doubling first: each evaluation at a large z is dear, and the answer usually lies low
         while p < goal and z < high:
             yield
             below, z = z, min(2 * z, high)

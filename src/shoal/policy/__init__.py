@@ -1,1 +1,1 @@
-"""One file a person can read aloud: the columns, and what each role may see."""
+"""One file that a person can read: the columns, and what each role may see."""

@@ -28,7 +28,7 @@ class View(msgspec.Struct, frozen=True):
 
     ``hidden`` says how a suppressed column reads: ``*``, null, or not at all. ``service`` holds what a stream manager
     needs (topic, partitions, retention), untouched. ``waive`` lists risks beside the promises that somebody accepted;
-    every report shows them.
+    every report shows them. ``sample`` is the share of people whose rows are shown at all.
 
     >>> View("ward", ("visits",)).shows("visits[*].ward"), View("ward", ("age",)).shows("name")
     (True, False)
@@ -43,6 +43,7 @@ class View(msgspec.Struct, frozen=True):
     service: Mapping[str, Any] = {}
     hidden: Literal["star", "null", "drop"] = "star"
     waive: tuple[str, ...] = ()
+    sample: float | None = None
 
     def shows(self, column: str) -> bool:
         """Whether this role sees anything of a column."""
@@ -50,7 +51,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """One file a person can read aloud.
+    """One file that a person can read.
 
     >>> from shoal.core.schema import Column
     >>> policy = Policy("visits", Schema({"age": Column("quasi", type="int")}), {"all": View("all", "everything")})

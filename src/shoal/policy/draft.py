@@ -1,4 +1,4 @@
-"""The draft of a policy as a file to be read aloud: roles with reasons, what is hidden and why, the risk of it all."""
+"""The draft of a policy as a file to be read: roles with reasons, what is hidden and why, the risk of it all."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _risk(frame: pl.DataFrame, quasi: list[str]) -> str:
 
 def _write(dataset: str, found: dict[str, Guess], k: int, word: str, *, curves: bool) -> str:
     lines = [
-        "# A draft: every role below is a guess. Read it aloud, correct it, then trust it.",
+        "# A draft: every role below is a guess. Read it, correct it, then use it.",
         f"# Risk before: {word}.",
         f"dataset: {_quoted(dataset)}",
         "columns:",

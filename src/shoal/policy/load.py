@@ -26,7 +26,7 @@ from shoal.streams import STREAM_METHODS
 from shoal.tables import TABLE_METHODS
 
 TOP = ("dataset", "source", "columns", "views")
-VIEW = ("users", "show", "masks", "promises", "method", "service", "hidden", "waive")
+VIEW = ("users", "show", "masks", "promises", "method", "service", "hidden", "waive", "sample")
 METHODS: tuple[Family[Any], ...] = (TABLE_METHODS, STREAM_METHODS, SERIES_METHODS)
 
 
@@ -139,7 +139,17 @@ class _Reader:
             raise PolicyError(
                 f"expected star, null or drop, found {hidden!r}", where=self.places.at((*place, "hidden"))
             )
-        return View(name, show, users, masks, promises, method, service, hidden, self._waived(plain, place))
+        sample = self._share(plain, place) if plain.get("sample") is not None else None
+        return View(name, show, users, masks, promises, method, service, hidden, self._waived(plain, place), sample)
+
+    def _share(self, plain: Mapping[str, Any], place: Place) -> float:
+        share, where = plain["sample"], self.places.at((*place, "sample"))
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
+            raise PolicyError("expected a share between 0 and 1", where=where, hint="for example `sample: 0.1`")
+        if plain.get("promises"):
+            hint = "sample the data first, or leave the promises to another view"
+            raise PolicyError("a view with promises shows everybody, not a sample", where=where, hint=hint)
+        return float(share)
 
     def _waived(self, plain: Mapping[str, Any], place: Place) -> tuple[str, ...]:
         names = tuple(str(n) for n in self._list(plain.get("waive", []), (*place, "waive")))

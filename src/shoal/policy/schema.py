@@ -98,6 +98,12 @@ def _view() -> dict[str, Any]:
             "promises": {"type": "array", "items": {"$ref": "#/$defs/promise"}},
             "method": {"$ref": "#/$defs/method"},
             "service": {"type": "object"},
+            "sample": {
+                "type": "number",
+                "exclusiveMinimum": 0,
+                "exclusiveMaximum": 1,
+                "description": "the share of people whose rows are shown at all, drawn with the key",
+            },
             "hidden": {"enum": ["star", "null", "drop"], "description": "how a suppressed column reads"},
             "waive": {"type": "array", "items": {"enum": list(WAIVERS)}, "description": "risks that are accepted"},
         },

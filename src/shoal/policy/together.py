@@ -76,7 +76,11 @@ def nested(frame: pl.DataFrame, candidates: list[str], quoted: dict[str, str]) -
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """A name that no column has."""
+    """A name that no column has.
+
+    >>> free_name("place", ["place"])
+    'place_'
+    """
     while name in taken:
         name += "_"
     return name

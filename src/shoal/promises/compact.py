@@ -31,7 +31,11 @@ class Members(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 def is_compact(released: pl.DataFrame) -> bool:
-    """Whether a release is in the compact form."""
+    """Whether a release is in the compact form.
+
+    >>> is_compact(pl.DataFrame({"age": [30]}))
+    False
+    """
     return {GROUP, SIZE, MEMBERS} <= set(released.columns) and PATTERN not in released.columns
 
 
@@ -42,6 +46,7 @@ def compact(wide: pl.DataFrame, instants: Sequence[str]) -> pl.DataFrame:
     >>> compact(wide, ["W0"]).row(0)
     (0, 2, '[1, 2]', '{"subgroups":[{"pattern":"ab","level":2,"count":2}]}')
     """
+    # records of a subgroup read alike, so their sensitive values are one list of the subgroup
     beside = [c for c in wide.columns if c not in (GROUP, PATTERN, LEVEL, *instants)]
     rows = []
     for (group,), part in wide.partition_by(GROUP, as_dict=True, maintain_order=True).items():
@@ -79,6 +84,7 @@ def expand(released: pl.DataFrame) -> pl.DataFrame:
         rows = [row for part in found.subgroups for row in part.values]
         counts = [part.count for part in found.subgroups]
         lists = [len(part.values) for part in found.subgroups] if names else counts
+        # the judge counts members: a group that claims more than it lists must not pass as large enough
         if size != sum(counts) or min(counts, default=0) < 1 or found.sensitive != names or lists != counts:
             raise _wrong(at)
         if any(len(row) != len(names) for row in rows):

@@ -17,6 +17,7 @@ from shoal.promises.base import About, Promise
 from shoal.promises.compact import expand, is_compact
 
 GROUP, PATTERN, LEVEL, RECORD, SIZE = "group", "pattern", "level", "series", "size"
+WINDOW = "window"  # of a stream, whose curves are released window by window
 BLOCK = 64  # columns compared at once: one key of thousands of columns costs their square
 
 
@@ -135,6 +136,8 @@ def judge_curves(
         released = expand(released)
     named = [*sensitive, *(p.sensitive for p in others if p.sensitive is not None and p.sensitive not in sensitive)]
     require(released, named, "sensitive")
+    if instants is None and is_windowed(released, named):
+        return _each_window(released, promise, others, named)
     long = None if instants is not None else long_columns(released, named)
     if long is not None:
         released, instants = from_long(released, *long)
@@ -146,6 +149,44 @@ def judge_curves(
         cells = Groups(alike(released, [*instants, *about]).astype(np.int32), {c: released[c] for c in named})
         findings += [other.judge(cells) for other in others]
     return findings, released.height
+
+
+def is_windowed(released: pl.DataFrame, sensitive: Sequence[str] = ()) -> bool:
+    """Whether a long release is of several windows of a stream: it has a column ``window`` beside its time.
+
+    >>> is_windowed(pl.DataFrame(schema=["window", "series", "group", "at", "w_low", "w_high", "pattern", "level"]))
+    True
+    """
+    have = released.columns
+    if WINDOW not in have or WINDOW in sensitive or RECORD not in have:
+        return False
+    ends = [f"{c.removesuffix('_low')}_{end}" for c in have if c.endswith("_low") for end in ("low", "high")]
+    return len([c for c in have if c not in (RECORD, GROUP, PATTERN, LEVEL, *ends, *sensitive)]) == 2
+
+
+def _each_window(
+    released: pl.DataFrame, promise: KPAnonymity, others: Sequence[Promise], sensitive: Sequence[str]
+) -> tuple[list[Finding], int]:
+    """Each window judged by itself, for its curves have numbers of their own; what is worst of all of them."""
+    parts = released.partition_by(WINDOW, maintain_order=True, include_key=False) or [released.drop(WINDOW)]
+    judged = [judge_curves(part, promise, others, sensitive=sensitive) for part in parts]
+    return [worst(same) for same in zip(*(found for found, _ in judged), strict=True)], sum(n for _, n in judged)
+
+
+def worst(findings: Sequence[Finding]) -> Finding:
+    """One finding that says of several releases whether all keep a promise, and how near the worst came.
+
+    >>> few, more = Finding("k", True, 2, 3, 4, 0, "rows", ""), Finding("k", False, 2, 1, 5, 2, "rows", "")
+    >>> found = worst([few, more])
+    >>> found.kept, found.reached, found.groups, found.broken
+    (False, 1, 9, 2)
+    """
+    broken = [f for f in findings if not f.kept]
+    far = {id(f): abs(f.reached - f.asked) for f in findings}
+    least = max(broken, key=lambda f: far[id(f)]) if broken else min(findings, key=lambda f: far[id(f)])
+    return msgspec.structs.replace(
+        least, groups=sum(f.groups for f in findings), broken=sum(f.broken for f in findings)
+    )
 
 
 def judge_means(means: pl.DataFrame, promise: KPAnonymity, *, size: str = SIZE) -> list[Finding]:

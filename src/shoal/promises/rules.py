@@ -34,7 +34,16 @@ def least_people(promises: Sequence[Promise]) -> int:
 
 
 def compile_rules(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
-    """The promises about groups of this table's rows, as arrays. Memory O(rows x promises about sensitive columns)."""
+    """The promises about groups of this table's rows, as arrays. Memory O(rows x promises about sensitive columns).
+
+    >>> import polars as pl
+    >>> from shoal.core.schema import Column, Schema
+    >>> from shoal.core.table import code
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> table = code(pl.DataFrame({"age": [20, 30]}), Schema({"age": Column("quasi")}))
+    >>> int(compile_rules(table, [KAnonymity(2)]).k)
+    2
+    """
     for promise in promises:
         if promise.about != "groups":
             raise UsageError(f"{promise.use} is not a promise about groups of rows", where="promises")

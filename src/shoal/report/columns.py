@@ -34,7 +34,14 @@ class Published(msgspec.Struct, frozen=True):
 
 
 def published(original: pl.DataFrame, released: pl.DataFrame, schema: Schema, lost: Loss) -> list[Published]:
-    """The columns of a release, in its order."""
+    """The columns of a release, in its order.
+
+    >>> import shoal
+    >>> ages = pl.DataFrame({"age": [20, 22, 50, 52]})
+    >>> made = shoal.anonymize(ages, quasi=["age"], k=2, method="mondrian")
+    >>> [(column.name, column.role) for column in made.report.columns]
+    [('age', 'quasi')]
+    """
     out = []
     for name in released.columns:
         column = schema[name]
@@ -47,7 +54,11 @@ def published(original: pl.DataFrame, released: pl.DataFrame, schema: Schema, lo
 
 
 def masked(columns: list[Published], masks: Mapping[str, str]) -> list[Published]:
-    """The same columns, with the names of their masks."""
+    """The same columns, with the names of their masks.
+
+    >>> masked([], {"pid": "pseudonym"})
+    []
+    """
     return [msgspec.structs.replace(c, mask=masks[c.name]) if c.name in masks else c for c in columns]
 
 

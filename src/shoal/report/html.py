@@ -36,7 +36,15 @@ def verdict(report: Report) -> Verdict:
 
 
 def sections(report: Report) -> list[Section]:
-    """Everything there is to say, in the order in which a person asks."""
+    """Everything there is to say, in the order in which a person asks.
+
+    >>> import polars as pl
+    >>> import shoal
+    >>> ages = pl.DataFrame({"age": [20, 22, 50, 52]})
+    >>> made = shoal.anonymize(ages, quasi=["age"], k=2, method="mondrian")
+    >>> [part.title for part in sections(made.report)][:3]
+    ['', 'Promises', 'What is published']
+    """
     found = [
         Section("", [figures(report)]),
         promises(report),

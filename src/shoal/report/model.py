@@ -16,7 +16,11 @@ from shoal.report.columns import Published
 
 
 def ending(file: str | Path | None) -> str:
-    """How the name of a report ends: ``.html``, ``.json`` or ``.txt``; anything else is refused before any work."""
+    """How the name of a report ends: ``.html``, ``.json`` or ``.txt``; anything else is refused before any work.
+
+    >>> ending("report.HTM"), ending(None)
+    ('.html', '.html')
+    """
     found = Path(file).suffix.lower() if file is not None else ".html"
     found = ".html" if found == ".htm" else found
     if found not in (".html", ".json", ".txt"):
@@ -29,6 +33,13 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     ``size_counts`` are pairs (group size, number of groups of that size), so that a picture can be drawn of any
     number of groups. ``columns`` are the published ones, each with what it still tells.
+
+    >>> import polars as pl
+    >>> import shoal
+    >>> ages = pl.DataFrame({"age": [20, 22, 50, 52]})
+    >>> report = shoal.anonymize(ages, quasi=["age"], k=2, method="mondrian").report
+    >>> report.verified, report.size_counts
+    (True, [(2, 2)])
     """
 
     title: str

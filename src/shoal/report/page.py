@@ -18,7 +18,11 @@ FISH = "M2 8C6 2 13 1 18 6L23 2V14L18 10C13 15 6 14 2 8Z"
 
 
 class Words(msgspec.Struct, frozen=True):
-    """A paragraph."""
+    """A paragraph.
+
+    >>> Words("Every release was verified.").text
+    'Every release was verified.'
+    """
 
     text: str
 
@@ -30,7 +34,11 @@ class Points(msgspec.Struct, frozen=True):
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """Large figures side by side: label, value, and a small line below."""
+    """Large figures side by side: label, value, and a small line below.
+
+    >>> Figures([("Rows", "1,000", "of 1,200")]).entries[0][1]
+    '1,000'
+    """
 
     entries: Sequence[tuple[str, str, str]]
 
@@ -42,7 +50,11 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 class Grid(msgspec.Struct, frozen=True):
-    """A table; numbers stand right, words left. A row may be marked ``good`` or ``bad`` by its position."""
+    """A table; numbers stand right, words left. A row may be marked ``good`` or ``bad`` by its position.
+
+    >>> Grid(["column", "loss"], [["age", 0.2]]).head
+    ['column', 'loss']
+    """
 
     head: Sequence[str]
     rows: Sequence[Sequence[object]]
@@ -51,7 +63,12 @@ class Grid(msgspec.Struct, frozen=True):
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A chart with a line of explanation below it."""
+    """A chart with a line of explanation below it.
+
+    >>> from shoal.report.chart import Bars
+    >>> Picture(Bars(name="n", title="Rows", labels=["a"], series={"rows": [3]}), "How many").caption
+    'How many'
+    """
 
     chart: Chart
     caption: str = ""
@@ -61,7 +78,11 @@ Block = Words | Points | Figures | Facts | Grid | Picture | Chart
 
 
 class Section(msgspec.Struct, frozen=True):
-    """A heading and what stands below it; neighbouring charts share a line where there is room."""
+    """A heading and what stands below it; neighbouring charts share a line where there is room.
+
+    >>> Section("Loss", [Words("Nothing was lost.")]).title
+    'Loss'
+    """
 
     title: str
     blocks: Sequence[Block]
@@ -69,14 +90,22 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The stamp beside the title."""
+    """The stamp beside the title.
+
+    >>> Verdict(True, "verified").good
+    True
+    """
 
     good: bool
     text: str
 
 
 def page(title: str, sections: Sequence[Section], *, about: str = "", verdict: Verdict | None = None) -> str:
-    """A whole document."""
+    """A whole document.
+
+    >>> page("Release", [Section("Loss", [Words("Nothing was lost.")])])[:15]
+    '<!DOCTYPE html>'
+    """
     body = fragment(title, sections, about=about, verdict=verdict)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8"/>\n'
@@ -99,32 +128,48 @@ def fragment(title: str, sections: Sequence[Section], *, about: str = "", verdic
     )
     logo = tag("svg", shoal, viewBox="0 0 46 32", width=46, height=32, class_="logo", aria_hidden="true")
     head = tag("header", tag("div", logo, tag("h1", escape(title))), stamp, tag("p", escape(about), class_="about"))
-    parts = "\n".join(_section(section) for section in sections)
+    parts = "\n".join(section(each) for each in sections)
     return f'<div class="shoal-page">\n<style>{rules()}</style>\n{head}\n{parts}\n</div>'
 
 
 @cache
 def rules() -> str:
-    """The style of a page and its charts, comments and line breaks left out."""
+    """The style of a page and its charts, comments and line breaks left out.
+
+    >>> ".shoal-page" in rules()
+    True
+    """
     written = files("shoal.report").joinpath("page.css").read_text(encoding="utf-8")
     lines = [line.strip() for line in written.splitlines()]
     return "".join(line for line in lines if not line.startswith("/*")) + chart_style(".shoal-page .shoal-chart")
 
 
 def write(html: str, path: str | Path) -> None:
-    """Write a page to a file (beside it first, then renamed: never half a file)."""
+    """Write a page to a file (beside it first, then renamed: never half a file).
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write("<p>verified</p>", Path(folder, "r.html"))
+    ...     Path(folder, "r.html").read_text()
+    '<p>verified</p>'
+    """
     from shoal.connect.files import replacing
 
     with replacing(Path(path)) as out:
         out.write_text(html, encoding="utf-8")
 
 
-def _section(section: Section) -> str:
-    inner = [tag("h2", escape(section.title))] if section.title else []
-    if section.about:
-        inner.append(tag("p", escape(section.about), class_="about"))
+def section(part: Section) -> str:
+    """One section, for pages that have a frame and a style of their own.
+
+    >>> section(Section("Loss", [Words("Nothing < all.")]))
+    '<section><h2>Loss</h2><p>Nothing &lt; all.</p></section>'
+    """
+    inner = [tag("h2", escape(part.title))] if part.title else []
+    if part.about:
+        inner.append(tag("p", escape(part.about), class_="about"))
     pictures: list[str] = []
-    for block in section.blocks:
+    for block in part.blocks:
         if isinstance(block, Chart | Picture):
             pictures.append(_picture(block if isinstance(block, Picture) else Picture(block)))
             continue

@@ -44,7 +44,13 @@ def render(report: SeriesReport, release: SeriesRelease) -> str:
 
 
 def sections(report: SeriesReport, release: SeriesRelease) -> list[Section]:
-    """Everything there is to say, in the order in which a person asks."""
+    """Everything there is to say, in the order in which a person asks.
+
+    >>> import shoal
+    >>> made, report = shoal.anonymize_series(np.add.outer(np.arange(8), [0, 1, 2, 3]), k=4, p=2)
+    >>> [part.title for part in sections(report, made)][:2]
+    ['', 'Promises']
+    """
     groups = np.bincount(release.published.group)
     cells = release.grouping.cells()
     k, p = (int(finding.asked) for finding in report.findings[:2])

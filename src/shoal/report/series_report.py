@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 class SeriesReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about a release of curves."""
+    """What is known about a release of curves.
+
+    >>> import numpy as np
+    >>> import shoal
+    >>> _, report = shoal.anonymize_series(np.add.outer(np.arange(8), [0, 1, 2, 3]), k=4, p=2)
+    >>> report.verified, report.released
+    (True, 8)
+    """
 
     title: str
     method: str

@@ -93,7 +93,13 @@ def pictures(found: pl.DataFrame, k: int, name: str = "stream", goal: float | No
 def save(
     rows: Sequence[Mapping[str, Any]], k: int, folder: Path, name: str = "stream", goal: float | None = None
 ) -> list[Path]:
-    """``figures.csv`` and one SVG per picture."""
+    """``figures.csv`` and one SVG per picture.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     save([], 2, Path(folder))  # nobody watched: nothing to draw
+    []
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if not rows:
         return []

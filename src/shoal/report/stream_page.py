@@ -22,6 +22,7 @@ WHY = {
     "due": "delay over",
     "sticky": "decided before",
     "end": "left at the end",
+    "gaps": "of a curve that lacks instants",
 }
 UNJUDGED = "Not judged here: `shoal verify --original` judges a released stream beside its events"
 
@@ -45,7 +46,29 @@ def run_page(
     rows: Sequence[Mapping[str, Any]] = (),
     k: int = 2,
 ) -> str:
-    """How a run ended; ``rows`` are its figures over time, if somebody watched."""
+    """How a run ended; ``rows`` are its figures over time, if somebody watched.
+
+    >>> run_page("visits", "z-anonymity", {"events": 9, "released": 7, "withheld": 2})[:15]
+    '<!DOCTYPE html>'
+    """
+    found = run_sections(method, counters, findings=findings, notes=notes, rows=rows, k=k)
+    return page(title, found, verdict=_verdict(findings))
+
+
+def run_sections(
+    method: str,
+    counters: Mapping[str, int],
+    *,
+    findings: Sequence[Finding] = (),
+    notes: Sequence[str] = (),
+    rows: Sequence[Mapping[str, Any]] = (),
+    k: int = 2,
+) -> list[Section]:
+    """The same, for pages that have a frame of their own.
+
+    >>> [part.title for part in run_sections("z-anonymity", {"events": 9, "released": 7, "withheld": 2, "rare": 2})]
+    ['', 'Why events were withheld']
+    """
     events, released, withheld = (int(counters.get(name, 0)) for name in ("events", "released", "withheld"))
     share = f"{released / events:.1%} of {events:,}" if events else "no events"
     levels = [(name, int(n)) for name, n in counters.items() if name.startswith("level_") and n]
@@ -63,16 +86,29 @@ def run_page(
         found.append(_over_time(rows, k))
     if notes:
         found.append(Section("Notes", [Points([("", note) for note in notes])]))
-    return page(title, found, verdict=_verdict(findings))
+    return found
 
 
 def figures_page(rows: Sequence[Mapping[str, Any]], k: int, name: str = "stream") -> str:
-    """What was released over time."""
+    """What was released over time.
+
+    >>> row = {"time": 0.0, "events": 9, "withheld": 2, "level_0": 7, "people": 5, "p_k": 0.8, "z": 2}
+    >>> row |= {"entropy_before": 2.0, "entropy_after": 1.0, "residual": 0.5}
+    >>> "Over time" in figures_page([row], 2)
+    True
+    """
     return page(f"Over time: {name}", [_over_time(rows, k, name)])
 
 
 def profile_page(found: StreamProfile, name: str = "stream") -> str:
-    """What is to be known of a stream before z, the window and the hierarchy are chosen."""
+    """What is to be known of a stream before z, the window and the hierarchy are chosen.
+
+    >>> import polars as pl
+    >>> from shoal.report.stream_profile import profile_of
+    >>> events = pl.DataFrame({"time": [0, 60], "subject": ["a", "b"], "value": ["x", "y"]})
+    >>> "People" in profile_page(profile_of(events))
+    True
+    """
     people = found.people
     first = Figures(
         [

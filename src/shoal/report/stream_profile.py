@@ -31,7 +31,12 @@ def profile_of(
     window: str | int | float = "1h",
     zone: str | int | float = 0,
 ) -> StreamProfile:
-    """The profile of a frame of events."""
+    """The profile of a frame of events.
+
+    >>> events = pl.DataFrame({"time": [0, 60], "subject": ["a", "b"], "value": ["x", "x"]})
+    >>> profile_of(events).people.count
+    2
+    """
     hint = "--time, --subject and --value say which"
     require_columns((time, subject, value), frame.columns, "measure", error=InputError, hint=hint)
     coded = Coder(hierarchy, KEY, value).code(frame[value])
@@ -43,7 +48,12 @@ def profile_of(
 
 
 def text(found: StreamProfile) -> str:
-    """A table for the terminal."""
+    """A table for the terminal.
+
+    >>> events = pl.DataFrame({"time": [0, 60], "subject": ["a", "b"], "value": ["x", "x"]})
+    >>> text(profile_of(events)).splitlines()[0]
+    '2 events over 1m'
+    """
     people = found.people
     lines = [
         f"{found.events:,} events over {words(int(found.hours * 3600) * 1_000_000)}"
@@ -123,7 +133,14 @@ def _bars(name: str, title: str, what: str, found: Spread) -> Bars:
 
 
 def save(found: StreamProfile, folder: Path, name: str = "stream") -> list[Path]:
-    """All tables as CSV and all pictures as SVG into a folder."""
+    """All tables as CSV and all pictures as SVG into a folder.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> events = pl.DataFrame({"time": [0, 60], "subject": ["a", "b"], "value": ["x", "x"]})
+    >>> with TemporaryDirectory() as folder:
+    ...     len(save(profile_of(events), Path(folder)))
+    7
+    """
     folder.mkdir(parents=True, exist_ok=True)
     out = []
     for label, table in tables(found).items():

@@ -207,7 +207,13 @@ def _marks(rules: Rules) -> NDArray[np.int64]:
 
 
 def refuse_promises(promises: Sequence[Promise]) -> None:
-    """Curves keep l-diversity and t-closeness beside (k,P)."""
+    """Curves keep l-diversity and t-closeness beside (k,P).
+
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> refuse_promises([KAnonymity(2)])
+    Traceback (most recent call last):
+    shoal.core.errors.UsageError: promises: k-anonymity is not a promise about the sensitive values of curves...
+    """
     for promise in promises:
         if promise.use not in ("l-diversity", "t-closeness"):
             raise UsageError(

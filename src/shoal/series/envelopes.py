@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -10,6 +13,9 @@ from shoal.series.pattern import Floats, Ids
 
 LOOK = 1000  # free boxes on either side that a group chooses the next one from
 MANY = 50_000  # records from which one pass of exchange is enough: later ones gain a third of a percent of value loss
+BAND = (
+    100_000  # records of near groups that exchange by themselves, where there are many: in threads, and in less memory
+)
 REACH = 4  # cells of the same word looked at on either side
 
 
@@ -39,8 +45,51 @@ def exchange(
 ) -> SeriesGrouping:
     """Records change places with, or move to, records of the same word in near groups while value loss falls.
 
-    With ``marks`` only records of one mark change places, and nobody moves: every subgroup keeps its marks.
+    With ``marks`` only records of one mark change places, and nobody moves: every subgroup keeps its marks. From
+    50,000 records on, bands of near groups exchange by themselves, as many at once as there are cores; where a band
+    ends depends on the groups alone, so the outcome is the same on every machine.
     """
+    if len(values) < MANY:
+        return _exchange(values, grouping, k, p, passes, marks)
+    group = grouping.group.copy()
+
+    def work(rows: NDArray[np.int64]) -> None:
+        first, own = np.unique(group[rows], return_inverse=True)
+        part = SeriesGrouping(own.astype(np.int32), grouping.word[rows])
+        found = _exchange(values[rows], part, k, p, 1, None if marks is None else marks[rows])
+        group[rows] = first[found.group]
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        # a second time with other bands: whoever stood at an edge then stands in the midst of one
+        for shift in (0, BAND // 2)[: passes if len(values) > BAND else min(passes, 1)]:
+            list(pool.map(work, _bands(values, group, shift)))
+    return SeriesGrouping(group, grouping.word)
+
+
+def _bands(values: Floats, group: NDArray[np.int32], shift: int) -> list[NDArray[np.int64]]:
+    """The records of each band: whole groups, whose means follow each other; ``shift`` moves the edges."""
+    rank = _rank(values, group)
+    kept = np.flatnonzero(group >= 0)
+    size = np.bincount(rank[group[kept]])
+    band = (np.cumsum(size) - size + shift) // BAND
+    order = kept[np.argsort(band[rank[group[kept]]], kind="stable")]
+    edges = np.flatnonzero(np.diff(band[rank[group[order]]])) + 1
+    return np.split(order, edges) if len(order) else []
+
+
+def _rank(values: Floats, group: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The place of every group in the order of their means."""
+    kept = np.flatnonzero(group >= 0)
+    total = np.bincount(group[kept], weights=values.sum(axis=1)[kept])
+    mean = total / np.maximum(np.bincount(group[kept]), 1)
+    rank = np.empty(len(mean), np.int64)
+    rank[np.argsort(mean, kind="stable")] = np.arange(len(mean))
+    return rank
+
+
+def _exchange(
+    values: Floats, grouping: SeriesGrouping, k: int, p: int, passes: int, marks: NDArray[np.int64] | None
+) -> SeriesGrouping:
     from shoal.kernels.series.exchange import exchange as pass_once
 
     # records of near cells stand together in memory: with a million of them that is most of the time
@@ -50,7 +99,7 @@ def exchange(
     group, word = grouping.group[order], grouping.word[order]
     free = marks is None
     mark = np.zeros(len(group), np.int64) if marks is None else marks[order]
-    for _ in range(passes if len(values) < MANY else min(passes, 1)):
+    for _ in range(passes):
         cell, cell_group, near = cells_by_word(values, SeriesGrouping(group, word))
         if not len(cell_group) or not pass_once(values, cell, cell_group, near, group, k, p, mark, free):
             break

@@ -26,7 +26,8 @@ class Kapra(SeriesMethod, frozen=True, tag="kapra"):
     suppressed; *group formation* cuts large subgroups into runs of the ordered totals (``split: topdown`` as in the
     paper) and unites the nearest until k. Two steps are ours: a record changes to the word of another level if its
     pattern loss falls to ``refine`` of what it was (0: never), and ``passes`` rounds let records of one word change
-    places between near groups if envelopes get narrower (0: none; one round from 50,000 records on).
+    places between near groups if envelopes get narrower (0: none; from 50,000 records on at most one, from 100,000
+    on two by bands).
 
     Cost: O(records x levels) for patterns; group formation looks at pairs of subgroups, at worst their square times
     the instants, less the boxes too far away in mean.

@@ -108,7 +108,12 @@ def _read(times: pl.Series) -> pl.Series:
 
 
 def in_zone(times: pl.Series, zone: str | None) -> pl.Series:
-    """Points in time as clocks of a zone show them, if one is named."""
+    """Points in time as clocks of a zone show them, if one is named.
+
+    >>> times = pl.Series(["2024-07-01T00:00:00Z"]).str.to_datetime(time_zone="UTC")
+    >>> in_zone(times, "Europe/Berlin").dt.hour().to_list()
+    [2]
+    """
     if zone is None:
         return times
     if times.dtype != pl.Datetime or times.dtype.time_zone is None:  # type: ignore[attr-defined]

@@ -16,7 +16,10 @@ Progress = Callable[[float, str], None]  # share done (0 to 1), a word on the st
 
 
 def silent(share: float, word: str) -> None:
-    """No progress."""
+    """No progress.
+
+    >>> silent(0.5, "grouping")
+    """
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,12 @@ class SeriesGrouping:
 
 
 class SeriesMethod(Spec, frozen=True):
-    """How curves are grouped: k of them under one envelope, and inside, P with one pattern."""
+    """How curves are grouped: k of them under one envelope, and inside, P with one pattern.
+
+    >>> from shoal.series.kapra import Kapra
+    >>> isinstance(Kapra(), SeriesMethod)
+    True
+    """
 
     def group(
         self, values: Floats, encoded: Encoded, k: int, p: int, *, seed: int = 0, progress: Progress = silent

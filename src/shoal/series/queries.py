@@ -119,7 +119,13 @@ def _nodes() -> tuple[Floats, Floats]:
 def read_released(
     frame: pl.DataFrame, instants: Sequence[str], pattern: Pattern, representatives: pl.DataFrame | None = None
 ) -> Released:
-    """A release from its wide frame, with envelopes as text or as structs; and its representatives, if at hand."""
+    """A release from its wide frame, with envelopes as text or as structs; and its representatives, if at hand.
+
+    >>> import shoal
+    >>> made, _ = shoal.anonymize_series(np.add.outer(np.arange(8), [0, 1, 2, 3]), k=4, p=2)
+    >>> read_released(made.frame(), made.instants, made.pattern).low.shape
+    (8, 4)
+    """
     frame = expand(frame) if is_compact(frame) else frame
     require(frame, (*instants, PATTERN, LEVEL), "queries")
     ends = [envelope_ends(frame[name]) for name in instants]
@@ -192,6 +198,13 @@ def query_errors(
     curves that are not among as many answers, ``similarity_regret`` how much farther (1 - correlation) the answers are
     than those; ``similarity_chance`` what a random answer would miss. ``_spread`` is the standard error of a mean over
     that many queries.
+
+    >>> import shoal
+    >>> curves = np.add.outer(np.arange(8.0), [0, 1, 2, 3])
+    >>> made, _ = shoal.anonymize_series(curves, k=4, p=2, seed=1)
+    >>> released = read_released(made.frame(), made.instants, made.pattern)
+    >>> sorted(query_errors(released, curves, made.records, queries=5))[:2]
+    ['range', 'range_bounds']
     """
     rng = np.random.default_rng([seed, 0x9])
     n, instants = truth.shape

@@ -39,7 +39,13 @@ QUERIES = 600  # fewer give another figure with every seed
 
 @dataclass(frozen=True)
 class SeriesRelease:
-    """What may be published (``data``, the form that came in), and beside it what the operator keeps."""
+    """What may be published (``data``, the form that came in), and beside it what the operator keeps.
+
+    >>> import shoal
+    >>> made, _ = shoal.anonymize_series(np.add.outer(np.arange(8), [0, 1, 2, 3]), k=4, p=2)
+    >>> made.frame().height, made.instants
+    (8, ['0', '1', '2', '3'])
+    """
 
     data: Any
     published: Published

@@ -22,7 +22,10 @@ Progress = Callable[[float, str], None]  # share done (0 to 1), a word on the st
 
 
 def silent(share: float, word: str) -> None:
-    """No progress."""
+    """No progress.
+
+    >>> silent(0.5, "grouping")
+    """
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,17 @@ def state_file(path: Path, key: bytes | None = None) -> StateFile:
 
 
 def save(continuous: Continuous, file: StateFile) -> None:
-    """Write the state. Held rows and subjects are kept whole, so with them a file under a key is needed."""
+    """Write the state. Held rows and subjects are kept whole, so with them a file under a key is needed.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> schema, promises = Schema.build(quasi={"age": None}), [KAnonymity(2)]
+    >>> with TemporaryDirectory() as folder:
+    ...     file = state_file(Path(folder, "staff.state"), bytes(32))
+    ...     save(Continuous(schema, promises), file)
+    ...     load(file, schema, promises).chunks
+    0
+    """
     whole = continuous.growing
     if not file.seals and (continuous.pending is not None or continuous.schema.subject is not None):
         raise UsageError(
@@ -85,7 +95,12 @@ def load(
     *,
     publish: Literal["whole", "new"] = "whole",
 ) -> Continuous:
-    """Go on where the state was written, or begin; schema, promises and mode must be the same."""
+    """Go on where the state was written, or begin; schema, promises and mode must be the same.
+
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> load(state_file(Path("no/such.state"), None), Schema.build(quasi={"age": None}), [KAnonymity(2)]).chunks
+    0
+    """
     continuous = Continuous(schema, promises, method, publish=publish)
     inside = file.read()
     if inside is None:

@@ -63,6 +63,7 @@ class Forest(Settled, frozen=True, tag="forest"):
         from shoal.kernels.tables.decompose import decompose
         from shoal.kernels.tables.forest import build, plant
 
+        # in the order of the sorted rows, components would always grow from one corner of the table
         order = np.random.default_rng(seed).permutation(table.size)
         progress(0.1, "forest")
         target, _, _ = build(crowd_of(table), table.shape(), rules, order)
@@ -108,6 +109,7 @@ def crowd_of(table: Table) -> Crowd:
 
     shape = table.shape()
     n = table.size
+    # a sample is enough to rank columns; a fixed seed, or the same table would be sorted otherwise each time
     some = np.random.default_rng(0).integers(0, n, (2, 500))
     dear = [
         sum(edge_part(shape, j, a, b) for a, b in zip(*table.matrix[some, j], strict=True))

@@ -30,6 +30,7 @@ def nodes_of(table: Table, measure: Measure = "gcp") -> Nodes:
             )
     n = table.size
     change: NDArray[np.bool_] = np.ones(n, np.bool_)
+    # rows are sorted: equal ones stand together, and every node of the lattice is judged by distinct tuples only
     change[1:] = (table.matrix[1:] != table.matrix[:-1]).any(1)
     depth = np.array([x.depth for x in table.levels], np.int64)
     size = np.array([x.size for x in table.levels], np.int64)
@@ -37,6 +38,7 @@ def nodes_of(table: Table, measure: Measure = "gcp") -> Nodes:
     costs = [_costs(table, j, measure) for j in range(len(table.levels))]
     dropped = np.zeros(len(tuples))
     for j in range(len(table.levels)):
+        # a suppressed row costs what it would at the top: less, and suppressing would always win; more, and never
         worst = costs[j][:, -1] if measure == "entropy" else np.full(size[j], table.weights[j])
         dropped += worst[tuples[:, j]]
     return Nodes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -24,7 +25,9 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 WINDOW = 1 << 15  # rows of the largest part that is worked on at once
 WHOLE_ROWS = 400  # rows of a group that is destroyed whole, unless k asks for more
 SMALL = 4096  # a table of fewer rows is one part
-THREADS = 2  # parts per round: fixed, so that the number of cores changes the time and not the release
+CELLS = 1 << 18  # cells of the largest part: in many columns the search for neighbours looks at most groups
+STILL, IDLE = 1e-5, 3  # it ends after so many rounds that each gain no more than this share of the loss
+PARTS = 8  # per round, of a table that has so many; not the number of cores, which changes the time and not the release
 
 
 def improve(
@@ -76,20 +79,35 @@ class Improver:
     def run(self, steps: int, progress: Progress = silent) -> Labels:
         """Spend ``steps`` steps."""
         spent = 0
-        with ThreadPoolExecutor(THREADS) as pool:
+        idle = 0
+        with ThreadPoolExecutor(min(PARTS, os.cpu_count() or 1)) as pool:
             while spent < steps and (self.labels >= 0).any():
                 self.round += 1
                 parts = self._parts()
                 budget = max(1, -(-(steps - spent) // len(parts)))
                 share = [min(budget, max(100, len(rows) // 12)) for rows in parts]
                 seeds = draws(self.seed, 2 * self.round, len(parts))
+                before = self.loss
                 self._settle(parts, list(pool.map(self._work, parts, share, seeds)))
                 spent += sum(share)
+                idle = idle + 1 if before - self.loss <= STILL * self.loss else 0
+                if len(self.rules.kind) and idle == IDLE:
+                    spent = steps  # larger groups under a promise about values soon find no better neighbours
                 progress(min(1.0, spent / steps), f"loss {100 * self.loss * self.share:.3f} %")
         return self.labels
 
+    def take(self, labels: Labels) -> None:
+        """Go on from other groups that keep the promises, if these lose less."""
+        mine = self.labels
+        self.labels = dense(labels)
+        loss = self._loss()
+        if loss < self.loss:
+            self.loss = loss
+        else:
+            self.labels = mine
+
     def _parts(self) -> list[NDArray[np.int64]]:
-        """The rows of whole groups that lie near each other: one part per thread, another cut each time."""
+        """The rows of whole groups that lie near each other: some parts, another cut each time."""
         count = int(self.labels.max()) + 1
         size = np.bincount(self.labels[self.labels >= 0], minlength=count)
         total = int(size.sum())
@@ -98,11 +116,12 @@ class Improver:
         low, high = group_boxes(self.matrix, self.labels, count)
         columns = np.argsort(draws(self.seed, 2 * self.round + 1, self.matrix.shape[1]))[:3]
         order = np.lexsort([low[:, j] + high[:, j] for j in columns[::-1]])
-        windows = max(THREADS, -(-total // WINDOW))
+        windows = max(2, -(-total // min(WINDOW, CELLS // self.matrix.shape[1])))
+        many = min(PARTS, windows)
         before = np.empty(count, np.int64)
         before[order] = np.cumsum(size[order]) - size[order]
         window = before * windows // total
-        chosen = np.argsort(draws(self.seed, 2 * self.round, windows + THREADS)[THREADS:])[:THREADS]
+        chosen = np.argsort(draws(self.seed, 2 * self.round, windows + many)[many:])[:many]
         mine = window[self.labels]
         return [rows for w in chosen if len(rows := np.flatnonzero((mine == w) & (self.labels >= 0)))]
 

@@ -13,6 +13,8 @@ from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
 Effort = Literal["low", "normal", "high"] | int
 NORMAL = 180_000  # of steps x (6 + k + k²/20): about what a step costs
 PER_ROW = 40  # steps: more find next to nothing
+FEW_GROUPS = 200  # times k: in tables of fewer rows cutting may do better than opening tuples
+MANY = 20  # columns above which a step costs more, in proportion
 HIGH = 50  # times as many of both
 
 
@@ -24,19 +26,21 @@ class Local(TableMethod, frozen=True, tag="local"):
 
     Phase 1 raises a price over the lattice of level vectors: a generalized tuple becomes a group as soon as it costs
     no more than the price and still covers enough unassigned people (where a promise is not monotone, as many of its
-    rows as keep it). Where there are too many level vectors to list, those of groups grown in a sample are tried, and
-    the rest of the rows is grown into groups region by region. Phase 2 draws rows by their loss, destroys their group
+    rows as keep it). Where there are too many level vectors to list, groups are grown from random rows by their nearest
+    ones instead, region by region (:mod:`shoal.tables.regions`). Phase 2 draws rows by their loss, destroys their group
     and one to three neighbours and rebuilds them around random rows; the better version stays. Promises hold after
     every step.
 
     ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), but not more than 40
-    per row, ``high``: 50 times that), never a time: the same seed gives the same release on every machine.
+    per row and fewer in more than 20 columns; ``high``: 50 times that; where a promise about sensitive values makes
+    groups larger, k stands for their mean size), never a time: the same seed gives the same release on every machine.
     ``suppress`` is the share of rows that may be withheld where that lowers the total loss, a withheld row counted as
     wholly lost. ``interrupted`` says what Ctrl-C leaves once every row has a group: the ``best`` groups so far, or
     ``nothing``.
 
-    Cost: phase 1 O(distinct rows x level vectors), of which most are skipped; phase 2 O(k² x columns) per step, on two
-    threads. Memory about 100 numbers per distinct row of a part of the table.
+    Cost: phase 1 O(distinct rows x level vectors), of which most are skipped; or O(16,384 x columns / k) per row for
+    groups that are grown; phase 2 O(k² x columns) per step, up to eight parts at once on as many threads as cores.
+    Memory about 100 numbers per distinct row of a part of the table.
 
     >>> import polars as pl
     >>> from shoal.core.schema import Schema
@@ -61,11 +65,11 @@ class Local(TableMethod, frozen=True, tag="local"):
         if not 0 <= self.suppress <= 1:
             raise UsageError("`suppress` is a share and must lie between 0 and 1", where="local")
 
-    def steps(self, k: int, rows: int) -> int:
+    def steps(self, k: int, rows: int, columns: int = 1) -> int:
         """How many steps of phase 2 the effort buys."""
         if isinstance(self.effort, str):
             times = {"low": 0, "normal": 1, "high": HIGH}[self.effort]
-            return times * min(NORMAL // (6 + k + k * k // 20), PER_ROW * rows)
+            return times * min(NORMAL // (6 + k + k * k // 20) * MANY // max(MANY, columns), PER_ROW * rows)
         return self.effort
 
     def form(
@@ -74,17 +78,22 @@ class Local(TableMethod, frozen=True, tag="local"):
         """See :class:`TableMethod`."""
         from shoal.kernels.tables.local_pairs import make_pairs
         from shoal.tables.improve import Improver, ordered
-        from shoal.tables.local_start import start
+        from shoal.tables.local_start import at_least, rivals, start
         from shoal.tables.local_withhold import withhold
         from shoal.tables.stir import stir
 
-        rules = reachable(table, promises)
+        rules = at_least(reachable(table, promises))
         view = ordered(table)
         pairs = make_pairs(view.shape())
         labels = start(view.matrix, pairs, rules, seed, lambda share, word: progress(share / 2, word))
         improver = Improver(view.matrix, pairs, rules, labels, seed)
+        if table.size < FEW_GROUPS * rules.k:
+            for rival in rivals(view, promises, rules, seed):
+                improver.take(rival)
+        size = table.size // (int(improver.labels.max()) + 1) if len(rules.kind) else 0
+        steps = self.steps(max(rules.k, size), table.size, len(table.names))
         try:
-            improver.run(self.steps(rules.k, table.size), lambda share, word: progress(0.5 + share / 2, word))
+            improver.run(steps, lambda share, word: progress(0.5 + share / 2, word))
         except KeyboardInterrupt:
             if self.interrupted == "nothing":
                 raise

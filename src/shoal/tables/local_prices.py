@@ -21,22 +21,16 @@ EARLY = 0.8  # a level vector is looked at from this share of its mean cost on
 LARGE, EARLIER = 20, 0.75  # and from this share on where k is at least so large
 
 
-def open_tuples(
-    matrix: Codes, pairs: Pairs, rules: Rules, progress: Progress = silent, samples: Codes | None = None
-) -> Labels:
-    """A label per row, -1 for rows that found no tuple; every group keeps the promises.
-
-    All level vectors are tried; where there are too many, only those that ``samples`` (boxes: groups x 2 x columns)
-    have shown to be useful.
-    """
+def open_tuples(matrix: Codes, pairs: Pairs, rules: Rules, progress: Progress = silent) -> Labels:
+    """A label per row, -1 for rows that found no tuple; every group keeps the promises. All level vectors are tried."""
     units, unit = _units(matrix, bool(grows(rules)))
     chosen, depth = _levels(pairs)
     tree = lattice.make_tree(pairs, chosen, depth)
     mean = lattice.mean_costs(tree, units)
-    level = every_vector(depth) if samples is None else lattice.vectors_of(tree, samples)
+    level = every_vector(depth)
     gate = (EARLIER if rules.k >= LARGE else EARLY) * mean[np.arange(len(depth)), level].sum(1)
     order = np.argsort(gate, kind="stable")
-    blocks = _blocks(depth) if samples is None else list(range(len(depth) + 1))
+    blocks = _blocks(depth)
     keys = np.vstack(
         [lattice.block_keys(tree, units.codes, a, b, int(np.prod(depth[a:b]))) for a, b in itertools.pairwise(blocks)]
     )

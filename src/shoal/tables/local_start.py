@@ -2,48 +2,79 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core.table import Table
 from shoal.kernels.shared.boxes import group_boxes
-from shoal.kernels.shared.promises import Rules, holds, workspace
+from shoal.kernels.shared.promises import SLACK, T_EQUAL, Rules, holds, workspace
 from shoal.kernels.tables.local_groups import make_groups
 from shoal.kernels.tables.local_hooks import grows, only_counts_rows
 from shoal.kernels.tables.local_pairs import Pairs
 from shoal.kernels.tables.local_rest import absorb, grow_region, union_costs
-from shoal.kernels.tables.mondrian import mondrian
+from shoal.promises.base import Promise
 from shoal.tables.base import Progress, silent
 from shoal.tables.improve import dense, draws, make_index
 from shoal.tables.local_prices import WHOLE, lattice_size, open_tuples
+from shoal.tables.regions import cut
 
 Codes = NDArray[np.int32]
 Labels = NDArray[np.int32]
 Rows = NDArray[np.int64]
-REGION = 2048  # rows among which groups are grown
-SAMPLE = 8192  # rows that show which level vectors are useful
+REGION = 16384  # rows among which groups are grown
 BATCH = 256  # rows taken in between two looks at the groups
 
 
 def start(matrix: Codes, pairs: Pairs, rules: Rules, seed: int = 0, progress: Progress = silent) -> Labels:
     """A label for every row; every group keeps the promises, if all rows as one group do."""
-    samples = None
-    if lattice_size(pairs) > WHOLE:
-        samples = _sample(matrix, pairs, rules, seed)
-    labels = open_tuples(matrix, pairs, rules, progress, samples)
-    rest = np.flatnonzero(labels < 0)
-    if len(rest) >= rules.k:
-        more = _grow(matrix, rest, pairs, rules, seed)
-        labels[rest] = np.where(more >= 0, more + labels.max() + 1, -1)
-    labels = assign_rest(matrix, pairs, rules, labels)
-    if samples is not None:  # in many columns few rows have near neighbours, and cutting may do better than growing
-        cut: Labels = mondrian(matrix, pairs.shape, rules, True, 8)[0]
-        labels = min(labels, cut, key=lambda found: _loss(matrix, pairs, found))
-    return labels
+    if lattice_size(pairs) <= WHOLE:
+        labels = open_tuples(matrix, pairs, rules, progress)
+        rest = np.flatnonzero(labels < 0)
+        if len(rest) >= rules.k:
+            more = _grow(matrix, rest, pairs, rules, seed)
+            labels[rest] = np.where(more >= 0, more + labels.max() + 1, -1)
+    else:  # in many columns few tuples are shared, and each group is grown from its own rows
+        labels = _grow(matrix, np.arange(len(matrix)), pairs, rules, seed, progress)
+    return assign_rest(matrix, pairs, rules, labels)
 
 
-def _loss(matrix: Codes, pairs: Pairs, labels: Labels) -> float:
-    groups = make_groups(matrix, pairs, labels.copy(), int(labels.max()) + 1)
-    return float((groups.size * groups.cost).sum())
+def at_least(rules: Rules) -> Rules:
+    """The same promises with k raised to the least number of rows that can keep the others: nothing smaller is tried.
+
+    Only where every row is a person; a hierarchy or an order of values is not looked into.
+    """
+    if rules.people:
+        return rules
+    k = int(rules.k)
+    for s, kind in enumerate(rules.kind.tolist()):
+        if kind < T_EQUAL:
+            k = max(k, int(np.ceil(rules.bound[s] - SLACK)))
+        elif kind == T_EQUAL:
+            k = max(k, _least_close(rules.overall[s, : rules.size[s]], float(rules.bound[s]), rules.value.shape[1]))
+    return rules._replace(k=k)
+
+
+def _least_close(overall: NDArray[np.float64], t: float, rows: int) -> int:
+    """The least number of rows whose values can be t-close: whole rows can match a share of each value only so far."""
+    for size in range(1, rows):
+        whole = np.floor(overall * size + SLACK)
+        rest = np.sort(overall * size - whole)[::-1][: size - int(whole.sum())]
+        if whole.sum() + np.maximum(rest, 0.0).sum() >= (1 - t - SLACK) * size:
+            return size
+    return max(1, rows)
+
+
+def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int) -> list[Labels]:
+    """Groups that other methods form: where there are few of them, opening tuples one by one leaves a poor last one."""
+    from shoal.tables.mondrian import Mondrian
+    from shoal.tables.topdown import TopDown
+
+    found = [Mondrian(), Mondrian(strict=False), TopDown(), TopDown(near="group")]
+    return [method.form(table, promises, seed=seed).labels for method in found if table.size >= 2 * rules.k]
 
 
 def assign_rest(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels) -> Labels:
@@ -81,55 +112,24 @@ def unite(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels, group: int)
         count *= 2
 
 
-def regions(matrix: Codes, pairs: Pairs, most: int) -> Labels:
-    """A label per row: parts of about ``most`` rows that lie near each other."""
-    rules = Rules(
-        max(1, most // 2),
-        np.zeros(0, np.int32),
-        0,
-        np.zeros((0, len(matrix)), np.int32),
-        np.zeros((0, 0), np.int32),
-        np.zeros(0, np.int64),
-        np.zeros(0, np.int64),
-        np.zeros(0),
-        np.zeros(0),
-        np.zeros(0, np.int64),
-        np.zeros((0, 1)),
-        np.zeros((0, 1, 1), np.int32),
-        np.zeros(0, np.int64),
-        np.zeros(0, np.int64),
-    )
-    labels: Labels = mondrian(matrix, pairs.shape, rules, False, 1)[0]
-    return labels
-
-
-def _grow(matrix: Codes, rest: Rows, pairs: Pairs, rules: Rules, seed: int) -> Labels:
-    """Groups grown among the rows ``rest``, region by region; -1 for rows left over."""
+def _grow(matrix: Codes, rest: Rows, pairs: Pairs, rules: Rules, seed: int, progress: Progress = silent) -> Labels:
+    """Groups grown among the rows ``rest``, region by region, on as many threads as there are cores; -1: left over."""
     codes = np.ascontiguousarray(matrix[rest])
-    region = regions(codes, pairs, max(REGION, 8 * rules.k)) if len(rest) > REGION else np.zeros(len(rest), np.int32)
-    out = np.full(len(rest), -1, np.int32)
+    region = cut(codes, pairs.shape, max(REGION, 8 * rules.k)).of(codes)
     plain = bool(only_counts_rows(rules))
-    made = 0
     order = np.argsort(region, kind="stable")
-    for number, rows in enumerate(np.split(order, np.cumsum(np.bincount(region))[:-1])):
+    parts = np.split(order, np.cumsum(np.bincount(region))[:-1])
+
+    def grown(number: int, rows: Rows) -> tuple[Labels, int]:
         found = np.empty(len(rows), np.int32)
-        state = draws(seed, number, 1)
-        made += grow_region(
-            np.ascontiguousarray(codes[rows]), rest[rows].astype(np.int32), pairs, rules, plain, found, made, state
-        )
-        out[rows] = found
+        own, ids = np.ascontiguousarray(codes[rows]), rest[rows].astype(np.int32)
+        return found, int(grow_region(own, ids, pairs, rules, plain, found, 0, draws(seed, number, 1)))
+
+    out = np.full(len(rest), -1, np.int32)
+    made = 0
+    with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as pool:
+        for number, (found, groups) in enumerate(pool.map(grown, range(len(parts)), parts)):
+            out[parts[number]] = np.where(found >= 0, found + made, -1)
+            made += groups
+            progress(number / len(parts), "growing groups")
     return out
-
-
-def _sample(matrix: Codes, pairs: Pairs, rules: Rules, seed: int) -> Codes:
-    """Boxes of groups grown among some rows, with fewer members in proportion."""
-    n = len(matrix)
-    rows = np.arange(n)
-    if n > SAMPLE:
-        rows = np.sort(np.argsort(draws(seed, 7, n), kind="stable")[:SAMPLE])
-    few = rules._replace(
-        k=max(2, -(-rules.k * len(rows) // n)), people=0, person=np.zeros(0, np.int32), kind=rules.kind[:0]
-    )
-    labels = _grow(matrix, rows, pairs, few, seed)
-    low, high = group_boxes(np.ascontiguousarray(matrix[rows]), labels, int(labels.max(initial=-1)) + 1)
-    return np.stack([low, high], 1)

@@ -96,7 +96,12 @@ def mask_laws(mask: Mask, context: Context, values: Sequence[Any] | None = None)
 
 
 def window_mask_laws(mask: Mask, context: Context, values: Sequence[Any], people: Sequence[Any]) -> None:
-    """Hold a mask of windows to its laws."""
+    """Hold a mask of windows to its laws.
+
+    >>> from shoal.masks.aggregate import Aggregate
+    >>> mean = Aggregate(function="mean", k=2)
+    >>> window_mask_laws(mean, Context("pay", "float"), [4.0, 6.0, None], ["ada", "bob", "eve"])
+    """
     running = mask.start(context)
     assert isinstance(running, RunningWindow)
     series = pl.Series("v", values, dtype=dtype_of(context.type))

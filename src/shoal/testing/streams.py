@@ -40,16 +40,20 @@ class _Told:
     sink: ListSink = field(default_factory=ListSink)
     events: list[int] = field(default_factory=list)
     withheld: list[tuple[int, int]] = field(default_factory=list)
+    joined: list[int] = field(default_factory=list)
 
     def hear(self, out: Outcomes) -> None:
         if out.released is not None and out.released.height:
             self.sink(out.released)
         self.events += out.events.tolist()
+        self.joined += out.joined.tolist()
         self.withheld += zip(out.withheld.tolist(), out.reasons.tolist(), strict=True)
 
     def same(self, other: _Told) -> bool:
         """Whether all was decided alike; in which call an event was withheld is nobody's business."""
-        decided = self.events == other.events and sorted(self.withheld) == sorted(other.withheld)
+        decided = (self.events, sorted(self.joined)) == (other.events, sorted(other.joined)) and sorted(
+            self.withheld
+        ) == sorted(other.withheld)
         return decided and self.sink.frame.equals(other.sink.frame)
 
 
@@ -99,7 +103,8 @@ def _play(
         return spec.start(GROUPS, promises, key=KEY, snapshot=snapshot)
 
     # only z-anonymity is judged by the time of each event; with groups, a shown time would be a quasi column
-    shown = frame.drop("who") if _is_z(promises) else frame.drop("who", "at")
+    hidden = ["who"] if _is_z(promises) else ["who", "site"] if _is_of_curves(promises) else ["who", "at"]
+    shown = frame.drop(hidden)
     told, running = _Told(), start()
     for first in range(0, frame.height, size):
         times = frame["at"][first : first + size].to_numpy()
@@ -113,7 +118,8 @@ def _play(
     told.hear(running.flush())
     law(running.held == 0, spec, "at the end nothing is held")
     counted = (running.counters["events"], running.counters["released"], running.counters["withheld"])
-    law(counted == (frame.height, len(told.events), len(told.withheld)), spec, "the counters say what became of events")
+    told_of = sum(event >= 0 for event in told.events) + len(told.joined)
+    law(counted == (frame.height, told_of, len(told.withheld)), spec, "the counters say what became of events")
     return told
 
 
@@ -121,12 +127,16 @@ def _is_z(promises: Sequence[Promise]) -> bool:
     return bool(those_about(promises, "events"))
 
 
+def _is_of_curves(promises: Sequence[Promise]) -> bool:
+    return bool(those_about(promises, "curves"))
+
+
 def _outcomes(spec: StreamMethod, told: _Told) -> None:
-    decided = sorted([*(e for e in told.events if e >= 0), *(event for event, _ in told.withheld)])
+    decided = sorted([*(e for e in told.events if e >= 0), *told.joined, *(event for event, _ in told.withheld)])
     law(decided == list(range(EVENTS)), spec, "every event is released once or withheld once")
     law(told.sink.frame.height == len(told.events), spec, "every released row stands for an event")
     law(all(reason > 0 for _, reason in told.withheld), spec, "every withheld event has a reason")
-    law(7 not in told.events, spec, "an event without a subject is withheld")
+    law(7 not in [*told.events, *told.joined], spec, "an event without a subject is withheld")
 
 
 def _verified(spec: StreamMethod, promises: Sequence[Promise], frame: pl.DataFrame, told: _Told) -> None:
@@ -136,7 +146,9 @@ def _verified(spec: StreamMethod, promises: Sequence[Promise], frame: pl.DataFra
     quasi = spec.judged(GROUPS, released.columns)
     people = frame["who"].gather(told.events)
     for promise in promises:
-        if promise.about == "events":
+        if promise.about == "curves":
+            findings += promise.judge_curves(released, [p for p in promises if p is not promise])[0]
+        elif promise.about == "events":
             hierarchies = {name: GROUPS[name].hierarchy for name in GROUPS.quasi}
             findings += promise.judge_events(frame, released, time="at", subject="who", quasi=hierarchies, unit="us")
         else:

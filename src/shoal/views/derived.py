@@ -16,7 +16,11 @@ from shoal.views.role_view import RoleView
 
 
 def place_of(column: str, flat: Collection[str]) -> pl.Expr:
-    """Where the values of a column stand: in a column of this very name, or inside an object."""
+    """Where the values of a column stand: in a column of this very name, or inside an object.
+
+    >>> pl.DataFrame({"a": [{"b": 7}]}).select(place_of("a.b", ["a"])).to_series().to_list()
+    [7]
+    """
     if column in flat:
         return pl.col(column)
     first, *rest = steps(column)
@@ -43,19 +47,33 @@ def with_derived(frame: pl.DataFrame, schema: Schema, names: Collection[str] | N
 
 
 def has_sources(derive: Derive, frame: pl.Schema) -> bool:
-    """Whether a frame brings everything a derived column is made from."""
+    """Whether a frame brings everything a derived column is made from.
+
+    >>> from shoal.core.derive import Join
+    >>> has_sources(Join(("a", "b")), pl.DataFrame({"a": [1], "b": [2]}).schema)
+    True
+    """
     return all(steps(source)[0] in frame or source in frame for source in derive.sources)
 
 
 def _derived(frame: pl.DataFrame, schema: Schema, derive: Derive) -> pl.Series:
     values = [frame.select(place_of(source, frame.columns)).to_series() for source in derive.sources]
-    fitted = [fit(v, schema[source].type) for v, source in zip(values, derive.sources, strict=True)]
+    columns = [schema[source] for source in derive.sources]
+    fitted = [fit(v, column.type, column.format) for v, column in zip(values, columns, strict=True)]
     made = derive.many(schema.columns, *fitted)
     return made if len(made) == frame.height else pl.Series([], dtype=dtype_of(derive.makes))
 
 
 def refuse_sources_in_clear(view: RoleView) -> None:
-    """In a view with promises, a derived quasi column says nothing new if what it is made from is shown as it is."""
+    """In a view with promises, a derived quasi column says nothing new if what it is made from is shown as it is.
+
+    >>> from shoal.core.schema import Column
+    >>> from shoal.core.derive import Join
+    >>> schema = Schema({"a": Column("plain"), "b": Column("plain"), "ab": Column("quasi", derive=Join(("a", "b")))})
+    >>> refuse_sources_in_clear(RoleView.resolve("ward", schema, ["a", "ab"]))
+    Traceback (most recent call last):
+    shoal.core.errors.PolicyError: views.ward.show: the column 'a' is shown in clear, and 'ab'...
+    """
     for name, derive in view.schema.derived.items():
         seen = view.schema[name].role == "quasi" and (name in view.shown or name in view.masks)
         for source in derive.sources:

@@ -34,6 +34,7 @@ class Explained(msgspec.Struct, frozen=True):
     views: dict[str, dict[str, Sight]]
     promises: dict[str, list[str]]
     users: dict[str, list[str]]
+    samples: dict[str, float] = {}  # the share of people a view shows, if not everybody
 
     def linkable(self) -> list[tuple[str, list[str]]]:
         """The columns that two or more roles can compare record by record, and these roles."""
@@ -51,7 +52,10 @@ class Explained(msgspec.Struct, frozen=True):
             for name, role in self.columns.items()
         ]
         kept = ["promises", "", *("; ".join(self.promises[v]) or "none" for v in self.views)]
-        return [header, *body, kept]
+        drawn = (
+            f"{100 * self.samples[v]:.4g} % of the people" if v in self.samples else "everybody" for v in self.views
+        )
+        return [header, *body, *([["sample", "", *drawn]] if self.samples else []), kept]
 
 
 def explain(policy: Policy) -> Explained:
@@ -66,7 +70,8 @@ def explain(policy: Policy) -> Explained:
     promises = {name: [_promise(p) for p in view.promises] for name, view in policy.views.items()}
     users = {name: list(view.users) for name, view in policy.views.items()}
     roles = {name: _kind(column) for name, column in policy.schema.columns.items()}
-    return Explained(roles, views, promises, users)
+    samples = {name: view.sample for name, view in policy.views.items() if view.sample is not None}
+    return Explained(roles, views, promises, users, samples)
 
 
 def _sights(policy: Policy, view: View) -> dict[str, Sight]:

@@ -20,8 +20,9 @@ from shoal.masks.window_mask import RunningWindow
 from shoal.masks.windows import AnyWindow, Assigner
 from shoal.policy.paths import EACH, Node, steps
 from shoal.views.derived import has_sources, place_of, with_derived
-from shoal.views.fitting import admit, fit, nested_dtype
+from shoal.views.fitting import admit, fit, nested_dtype, nested_forms
 from shoal.views.role_view import RoleView
+from shoal.views.sampling import sampled
 
 FOREVER = 1 << 62
 
@@ -45,6 +46,7 @@ class Masked:
     rows: pl.Series
     subjects: pl.Series | None
     withheld: int
+    unsampled: int = 0  # rows of people who are not in the sample
 
 
 class FrameGate:
@@ -69,7 +71,8 @@ class FrameGate:
         self._types = types
         self._is_flat = all(c in frame or c in made or d is None for c, d in self._dtypes.items())
         self._flat = {c for c in view.schema.given if c in frame} | set(made)
-        self._masks = view.start(keys or KeyRing(), types)
+        self._keys = keys or KeyRing()
+        self._masks = view.start(self._keys, types)
         self._admit()
         self._dtypes = {
             c: None if d is None else nested_dtype(Node(leaf=c), d, view.schema) for c, d in self._dtypes.items()
@@ -84,6 +87,14 @@ class FrameGate:
 
     def apply(self, frame: pl.DataFrame, windows: Sequence[tuple[int, int]] | None = None) -> Masked:
         """The view of a frame; if it is windows of a stream one after the other, ``windows`` are (number, rows)."""
+        if self.view.sample is None:
+            return self._applied(frame, windows)
+        kept = sampled(frame, self.view, self._keys).arg_true()
+        made = self._applied(frame[kept], windows)
+        rows = kept.cast(pl.Int64)[made.rows].alias("row")
+        return Masked(made.data, rows, made.subjects, made.withheld, frame.height - len(kept))
+
+    def _applied(self, frame: pl.DataFrame, windows: Sequence[tuple[int, int]] | None) -> Masked:
         try:
             # beside the frame first: a select of constants alone would forget how many rows there are
             frame = self.fit(frame)
@@ -144,7 +155,8 @@ class FrameGate:
         unfit = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
         derived = self.view.schema.derived
         for column in self._needed & self._flat - set(derived):
-            made = fit(frame[column], self.view.schema[column].type)
+            declared = self.view.schema[column]
+            made = fit(frame[column], declared.type, declared.format)
             if made is frame[column] or made.dtype == frame[column].dtype:
                 continue
             lost = made.is_null() & frame[column].is_not_null()
@@ -154,17 +166,23 @@ class FrameGate:
             fitted.append(made)
         for name, node in self.view.node().fields.items():
             if node.leaf is None and name in frame.columns:
-                wanted = nested_dtype(node, frame[name].dtype, self.view.schema)
-                fitted += [] if wanted == frame[name].dtype else [frame[name].cast(wanted)]
+                values = nested_forms(frame[name], node, self.view.schema)
+                lost = values.is_null() & frame[name].is_not_null()
+                if lost.any() and not null_rows:
+                    raise self._unfit(name, lost)
+                unfit |= lost
+                wanted = nested_dtype(node, values.dtype, self.view.schema)
+                if wanted != frame[name].dtype:
+                    fitted.append(values.cast(wanted))
         out = frame.with_columns(fitted) if fitted else frame
         if derived:
             out = with_derived(out, self.view.schema, self._needed & set(derived))
         return out.with_columns(pl.when(~unfit).then(pl.all())) if unfit.any() else out
 
     def _unfit(self, column: str, lost: pl.Series) -> InputError:
-        kind = self.view.schema[column].type
+        kind = f"type {self.view.schema[column].type}" if column in self.view.schema.columns else "their declared form"
         return InputError(
-            f"{int(lost.sum()):,} values are not of type {kind}; the first is in row {lost.arg_max()}",
+            f"{int(lost.sum()):,} values are not of {kind}; the first is in row {lost.arg_max()}",
             where=f"columns.{column}",
             hint="correct the data or the declared type",
         )
@@ -180,7 +198,8 @@ class FrameGate:
         for column in self._needed:
             dtype = self._dtypes[column]
             if dtype is not None:
-                admit(column, self.view.schema[column].type, dtype)
+                declared = self.view.schema[column]
+                admit(column, declared.type, dtype, declared.format)
 
     def _source(self, column: str) -> pl.Expr:
         return place_of(column, self._flat)

@@ -23,7 +23,13 @@ BESIDE = "\x00subject"  # no file can have a column of this name
 
 @dataclass(frozen=True)
 class MaskedTable:
-    """What a method gets: masked columns, the true subject beside them, and the schema that says so."""
+    """What a method gets: masked columns, the true subject beside them, and the schema that says so.
+
+    >>> from shoal.policy.load import parse
+    >>> policy = parse("columns: {name: identifier, age: quasi}\\nviews: {w: {show: [age]}}")
+    >>> masked_table(policy, "w", pl.DataFrame({"name": ["F. Ott"], "age": [30]}), KeyRing()).frame.columns
+    ['age']
+    """
 
     frame: pl.DataFrame
     schema: Schema
@@ -59,12 +65,16 @@ def masked_table(policy: Policy, role: str, frame: pl.DataFrame, keys: KeyRing |
     keys = KeyRing.load() if keys is None else keys
     if any("." in c or "[" in c for c in [*view.shown, *view.masks] if c not in frame.columns):
         raise PolicyError("a view with promises needs flat columns", where=f"views.{role}")
+    if view.sample is not None:
+        raise PolicyError("a view with promises shows everybody, not a sample", where=f"views.{role}.sample")
     refuse_sources_in_clear(view)
     gate = FrameGate(view, frame.schema, keys)
     viewed = gate.apply(frame)
     data = viewed.data.drop(view.hides, strict=False)
     columns = {c: _column(view, c) for c in data.columns}
     if viewed.subjects is not None:
+        # people are counted by who they are, not by the pseudonym a role sees: two people may share one, or one have
+        # two
         data = data.with_columns(viewed.subjects.alias(BESIDE))
         columns[BESIDE] = Column("subject")
     return MaskedTable(data, Schema(columns), view, viewed.rows, tuple(gate.notes(frame)))

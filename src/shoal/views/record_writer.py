@@ -18,7 +18,7 @@ from shoal.masks.base import Running
 from shoal.masks.suppress import Constant
 from shoal.policy.paths import Node, steps, tree
 from shoal.views.role_view import RoleView
-from shoal.views.types import in_utc, record_type, struct_of
+from shoal.views.types import decoder, in_utc, struct_of
 
 KEPT: tuple[Type, ...] = ("int", "str")  # types whose equal values are the same value: 1.0 and True equal 1
 MOST_ANSWERS = 65_536  # answers kept of one mask
@@ -43,7 +43,7 @@ class RecordWriter:
 
     def function(self) -> Callable[[bytes], tuple[bytes, ...]]:
         """The compiled function: a record's bytes to one record per role."""
-        self._names["de"] = msgspec.json.Decoder(record_type(self._root, self._schema)).decode
+        self._names["de"] = decoder(self._root, self._schema)
         lines = ["def views(record):", "o = de(record)"]
         for at, below in enumerate(self._root.fields.values()):
             lines.append(f"x{at} = {self.value(below.leaf, f'o.f{at}')}")

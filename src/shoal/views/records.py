@@ -17,6 +17,7 @@ from shoal.core.errors import InputError, UsageError
 from shoal.core.keys import KeyRing
 from shoal.views.record_writer import RecordWriter
 from shoal.views.role_view import RoleView
+from shoal.views.sampling import refuse_sample
 
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)
 
@@ -47,6 +48,7 @@ class RecordGate:
         if not views:
             raise UsageError("there is no view")
         for view in views:
+            refuse_sample(view)
             if view.windows:
                 raise UsageError(
                     "this view masks windows of records, not single ones",

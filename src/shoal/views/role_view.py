@@ -28,7 +28,7 @@ Hidden = Literal["star", "null", "drop"]
 class RoleView:
     """One role's view, resolved: ``shown`` in clear, ``masks`` by column; every other declared column is hidden.
 
-    ``hidden`` says how: ``*`` in its place, null, or not there at all.
+    ``hidden`` says how: ``*`` in its place, null, or not there at all. ``sample`` is the share of people shown at all.
 
     >>> from shoal.core.schema import Column
     >>> schema = Schema({"pid": Column("subject"), "name": Column("identifier"), "diag": Column("sensitive")})
@@ -42,6 +42,7 @@ class RoleView:
     masks: Mapping[str, Mask] = field(default_factory=dict)
     hidden: Hidden = "star"
     folder: Path = field(default_factory=Path)
+    sample: float | None = None
 
     @classmethod
     def resolve(
@@ -53,6 +54,7 @@ class RoleView:
         *,
         hidden: Hidden = "star",
         folder: Path | None = None,
+        sample: float | None = None,
     ) -> RoleView:
         """A view from what a policy says; names that mean nothing are errors, never skipped."""
         where = f"views.{role}"
@@ -70,8 +72,9 @@ class RoleView:
                         hint="a masked column must be listed in `show`, too",
                     )
                 chosen[column] = mask
+        # in the order of the schema, not of `show`: two policies that say the same make the same record, byte for byte
         shown = tuple(c for c in declared if c in set(listed) and c not in chosen)
-        view = cls(role, schema, shown, chosen, hidden, folder or Path())
+        view = cls(role, schema, shown, chosen, hidden, folder or Path(), sample)
         view._check()
         return view
 
@@ -81,7 +84,7 @@ class RoleView:
         view = policy.view(role)
         masks = {column: many[0] if len(many) == 1 else Chain(many) for column, many in view.masks.items() if many}
         folder = Path(policy.path).parent if policy.path else Path()
-        return cls.resolve(role, policy.schema, view.show, masks, hidden=view.hidden, folder=folder)
+        return cls.resolve(role, policy.schema, view.show, masks, hidden=view.hidden, folder=folder, sample=view.sample)
 
     @property
     def hides(self) -> list[str]:
@@ -118,9 +121,11 @@ class RoleView:
             where = f"views.{self.role}.masks.{column}"
             try:
                 out[column] = mask.start(self.context(column, keys, types))
+            # a mask knows neither role nor column: only here can the error say where the policy is wrong
             except ShoalError as error:
                 raise PolicyError(error.message, where=where, hint=error.hint) from None
             for name in out[column].by:
+                # a list has many values per record: which of them would decide how this one is masked?
                 if name not in self.schema.columns or EACH in name:
                     raise PolicyError(
                         f"the mask reads {name!r}, which is no declared single value",
@@ -133,6 +138,7 @@ class RoleView:
 
     def outputs(self) -> dict[str, Type | None]:
         """The type of every column of the view, as far as it is declared; known before any record is seen."""
+        # a star is text, whatever the column held: a number here would promise readers something that never comes
         hidden: dict[str, Type | None] = dict.fromkeys(self.hides, "str") if self.hidden != "drop" else {}
         made = {c: m.output(self.schema[c].type) for c, m in self.masks.items()}
         plain = {c: self.schema[c].type for c in self.shown}
@@ -151,6 +157,7 @@ class RoleView:
     def _check(self) -> None:
         for column, mask in self.masks.items():
             try:
+                # asked without keys or data, so that a mask on the wrong type is found when the policy is read
                 mask.output(self.schema[column].type)
             except UsageError as error:
                 where = f"views.{self.role}.masks.{column}"

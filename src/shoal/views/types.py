@@ -16,6 +16,7 @@ import msgspec
 
 from shoal.core.schema import Schema, Type
 from shoal.policy.paths import Node
+from shoal.views.forms import form_of, read_form
 
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 TYPES: dict[Type | None, Any] = {
@@ -39,12 +40,25 @@ def record_type(node: Node, schema: Schema, *, root: bool = True) -> Any:
     7
     """
     if node.leaf is not None:
-        return TYPES[schema[node.leaf].type]
+        column = schema[node.leaf]
+        return TYPES[column.type] if column.format is None else form_of(column) | None
     if node.element is not None:
         return list[record_type(node.element, schema, root=False)] | None  # type: ignore[misc]
     kinds = [record_type(below, schema, root=False) for below in node.fields.values()]
     made = struct_of(node, kinds)
     return made if root else made | None
+
+
+def decoder(node: Node, schema: Schema) -> Callable[[bytes], Any]:
+    """Reads JSON records as :func:`record_type`, texts with a declared form included.
+
+    >>> from shoal.core.schema import Column
+    >>> from shoal.policy.paths import tree
+    >>> schema = Schema({"born": Column("quasi", type="date", format="%d.%m.%Y")})
+    >>> decoder(tree(["born"]), schema)(b'{"born": "31.12.2020"}').f0
+    datetime.date(2020, 12, 31)
+    """
+    return msgspec.json.Decoder(record_type(node, schema), dec_hook=read_form).decode
 
 
 def struct_of(node: Node, kinds: list[Any] | None = None) -> type[msgspec.Struct]:
@@ -73,7 +87,14 @@ def in_utc(value: datetime.datetime | None) -> datetime.datetime | None:
 
 
 def getters(node: Node, at: str = "") -> Iterable[tuple[str, Callable[[Any], Any]]]:
-    """How to get each column of a record of :func:`record_type`, whatever may be null on the way."""
+    """How to get each column of a record of :func:`record_type`, whatever may be null on the way.
+
+    >>> from shoal.core.schema import Column
+    >>> from shoal.policy.paths import tree
+    >>> root, schema = tree(["a.b"]), Schema({"a.b": Column("plain", "int")})
+    >>> dict(getters(root))["a.b"](decoder(root, schema)(b'{"a": {"b": 7}}'))
+    7
+    """
     for number, below in enumerate(node.fields.values()):
         place = f"{at}.f{number}" if at else f"f{number}"
         if below.leaf is None:

@@ -26,7 +26,8 @@ from shoal.masks.windows import Assigner, Window
 from shoal.policy.paths import Node, tree
 from shoal.views.frames import FOREVER, FrameGate
 from shoal.views.role_view import RoleView
-from shoal.views.types import getters, in_utc, record_type, struct_of
+from shoal.views.sampling import refuse_sample
+from shoal.views.types import decoder, getters, in_utc, struct_of
 
 KIND = "windows"
 VERSION = 4
@@ -80,6 +81,7 @@ class WindowGate:
     """
 
     def __init__(self, view: RoleView, keys: KeyRing | None = None) -> None:
+        refuse_sample(view)
         # two windows would publish one record at two moments
         windows = {mask.window for mask in view.windows.values()}
         if len(windows) != 1 or None in windows:
@@ -99,7 +101,7 @@ class WindowGate:
         self._columns = {n: (attrgetter(f"f{at}"), node) for at, (n, node) in enumerate(root.fields.items())}
         # what is not declared takes the type its values have, which must not depend on the windows beside
         self._apart = any(schema_of(node, view.schema) is None for _, node in self._columns.values())
-        self._decode = msgspec.json.Decoder(record_type(root, view.schema)).decode
+        self._decode = decoder(root, view.schema)
         places = dict(getters(root))
         dated = {n for n, c in view.schema.given.items() if c.type == "datetime"}
         # a moment that UTC has no year for makes its record unreadable when it comes, wherever it stands in it

@@ -9,6 +9,7 @@ HIERARCHIES: Family[Hierarchy] = Family(
     {
         "tree": "tree:Tree",
         "range": "range:Range",
+        "intervals": "intervals:Intervals",
         "prefix": "prefix:Prefix",
         "path": "path:Path",
         "calendar": "calendar:Calendar",

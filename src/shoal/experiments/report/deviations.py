@@ -16,18 +16,22 @@ RARE = (
     "with z = 1 everything is released; the exact model still finds a few people alike, who showed nothing or one "
     "common value"
 )
-HABITS = (
-    "their data are not public: p_k hangs on which values people combine, which no published table says; the generated "
-    "streams are calibrated by single values"
+TUNED = (
+    "the search finds another z on our streams: their data are not public, and which z a goal needs hangs on the "
+    "values that people combine. At the z that withholds the published share of the shop, the other columns of Table "
+    "6.1 are the published ones (tests/papers/test_reasons.py)"
 )
-TUNED = f"{HABITS}; so the search finds another z, and what is withheld, invented and left follows from z"
-THINNED = (
-    "whole days are run with a twentieth of the people, where z is small and moves in single steps; with a third of "
-    "them it follows (r 0.48)"
+NEAR = (
+    "not z: also at the z that withholds the published share the volume differs (tests/papers/test_reasons.py); it "
+    "hangs on how many values lie just below z, which no published table says"
 )
-STEPS = (
-    "one step every 5 minutes swings around a goal that is near: with a twentieth of the people z is about 4, and one "
-    "step moves p_k by 5 hundredths"
+LEFT = (
+    "not z alone: at the z that withholds the published share more is left of the shop than published, and less of "
+    "domains (seen once, not held by a test); it hangs on what people combine, which no published table says"
+)
+HOURLY = (
+    "by a hundredth of a point: the z of an hour hangs a little on the noise before it; at one z nothing changes "
+    "(tests/papers/test_papers_report.py), and the thesis prints tenths"
 )
 PLACES = "at the top levels the generated provinces are a little less crowded than the published ones"
 MIDDLE = "the levels of Table 4.2 leave fewer sites of middle popularity than were measured in 2020 in another network"
@@ -41,25 +45,18 @@ GROUPS = (
 SLIP = "an arithmetical slip of the paper: the six numbers sum to 179, and their median is 26.5"
 CUT = "a longer text is cut to the prefix and released with less detail, instead of stopping the whole release"
 
-_CHAPTER_6 = "|".join(
-    [
-        r"Table 6\.1, (ecommerce|domains), diff max .*: anonymized, %",
-        r"Table 6\.2, ecommerce, diff max z/2: volume, %",
-        r"Table 6\.2, domains, diff max z/[234]: volume, %",
-        r"Table 6\.2, positions, diff max z/[234]: volume, %",
-        r"Table 6\.[345], .*: (anonymized|residual), %",
-        r"Table 6\.3, ecommerce, diff max z/[45]: volume, %",
-        r"Table 6\.4, domains, diff max z/[45]: volume, %",
-        r"Table 6\.5, positions, diff max z/[456]: volume, %",
-    ]
-)
 # a pattern over "item, what", and the reason
 DEVIATIONS: tuple[tuple[str, str], ...] = (
     (r"Table 4\.3, positions: z = 150: (province|region), %", PLACES),
-    (r"Figure 4\.4, (ecommerce|positions): p_k around", HABITS),
-    (r"Figures 5\.1, 5\.2, ecommerce: asked more often, nearer to the goal", STEPS),
-    (r"Figure 5\.6, ecommerce: z follows the traffic", THINNED),
-    (_CHAPTER_6, TUNED),
+    (r"Table 6\.1, ecommerce, diff max .*: anonymized, %", TUNED),
+    (r"Table 6\.1, domains, diff max z/3: anonymized, %", TUNED),
+    (r"Table 6\.[345], .*: anonymized, %", TUNED),
+    (r"Table 6\.1, positions, diff max z/2: anonymized, %", NEAR),
+    (r"Table 6\.2, ecommerce, diff max z/2: volume, %", NEAR),
+    (r"Table 6\.2, (domains|positions), diff max z/[234]: volume, %", NEAR),
+    (r"Table 6\.[345], (ecommerce|domains|positions), diff max z/[456]: volume, %", NEAR),
+    (r"Table 6\.[345], .*: residual, %", LEFT),
+    (r"Table 6\.5, positions: noise changes nothing of what is anonymized", HOURLY),
     (r"Figure 3a, A = 5,000, z = 20, k = 2, exact", FORMULA),
     (r"Figure 4, z = (20|36), k = [24], exact", FORMULA),
     (r"Figure 5, U = 22,000, z = 9, k = 2, exact", FORMULA),

@@ -41,13 +41,24 @@ __all__ = [
 
 
 def draw(chart: Chart, *, styled: bool = True) -> str:
-    """The SVG of a chart. ``styled=False`` leaves the colours to the page around it (see :func:`style`)."""
+    """The SVG of a chart. ``styled=False`` leaves the colours to the page around it (see :func:`style`).
+
+    >>> draw(Bars(name="n", title="Rows", labels=["a"], series={"rows": [3]}))[:4]
+    '<svg'
+    """
     inner, height, about = body(chart)
     return close(chart, inner, height, chart.about or about, styled)
 
 
 def write(svg: str, path: str | Path) -> None:
-    """Write a picture to a file (beside it first, then renamed: never half a file)."""
+    """Write a picture to a file (beside it first, then renamed: never half a file).
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write("<svg/>", Path(folder, "p.svg"))
+    ...     Path(folder, "p.svg").read_text()
+    '<svg/>\\n'
+    """
     from shoal.connect.files import replacing
 
     with replacing(Path(path)) as out:

@@ -17,6 +17,9 @@ class Axis(msgspec.Struct, frozen=True):
 
     ``form``: ``percent`` shows 0.25 as 25 %, ``whole`` has no fractions, ``time`` reads seconds since 1970 (UTC).
     ``low`` and ``high`` are taken from the data where not given; ``ticks`` are pairs (value, label) instead of ours.
+
+    >>> Axis("loss", form="percent", low=0).label
+    'loss'
     """
 
     label: str = ""
@@ -28,7 +31,11 @@ class Axis(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A dashed reference line across the plot, for example the promised k."""
+    """A dashed reference line across the plot, for example the promised k.
+
+    >>> Mark(5, "promised k").axis
+    'y'
+    """
 
     value: float
     label: str = ""
@@ -40,6 +47,9 @@ class Series(msgspec.Struct, frozen=True):
 
     ``colour`` is a position in the palette (the series' own position if not given); ``faint`` pushes it back,
     ``step`` holds a value until the next, ``legend=False`` keeps it out of the legend.
+
+    >>> Series("z", [0, 1], [20, 25], step=True).name
+    'z'
     """
 
     name: str
@@ -62,7 +72,11 @@ class Series(msgspec.Struct, frozen=True):
 
 
 class Points(msgspec.Struct, frozen=True):
-    """Points of one kind, each with an optional label; ``connect`` draws the staircase of the best of them."""
+    """Points of one kind, each with an optional label; ``connect`` draws the staircase of the best of them.
+
+    >>> Points("local", [0.1], [0.2], ["k=5"]).labels
+    ['k=5']
+    """
 
     name: str
     x: Sequence[float]
@@ -77,7 +91,11 @@ class Points(msgspec.Struct, frozen=True):
 
 
 class Chart(msgspec.Struct, frozen=True, kw_only=True):
-    """What every chart has. ``name`` is the ``data-chart`` attribute by which tests find it."""
+    """What every chart has. ``name`` is the ``data-chart`` attribute by which tests find it.
+
+    >>> Lines(name="z", title="z over time", series=[]).width
+    520
+    """
 
     name: str
     title: str
@@ -87,7 +105,11 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bars(Chart, frozen=True, kw_only=True):
-    """Bars per label; several series stand side by side, or on top of each other when ``stacked``."""
+    """Bars per label; several series stand side by side, or on top of each other when ``stacked``.
+
+    >>> Bars(name="loss", title="Loss", labels=["age"], series={"loss": [0.2]}).horizontal
+    True
+    """
 
     labels: Sequence[str]
     series: Mapping[str, Sequence[float]]
@@ -122,7 +144,11 @@ class Histogram(Chart, frozen=True, kw_only=True):
 
 
 class Lines(Chart, frozen=True, kw_only=True):
-    """Several lines over a common axis, each with markers or a band if wanted."""
+    """Several lines over a common axis, each with markers or a band if wanted.
+
+    >>> Lines(name="z", title="z over time", series=[Series("z", [0, 1], [20, 25])]).title
+    'z over time'
+    """
 
     series: Sequence[Series]
     x: Axis = Axis()
@@ -131,7 +157,11 @@ class Lines(Chart, frozen=True, kw_only=True):
 
 
 class Scatter(Chart, frozen=True, kw_only=True):
-    """Points in the plane, for frontiers: lower left is better when ``connect`` draws the staircase."""
+    """Points in the plane, for frontiers: lower left is better when ``connect`` draws the staircase.
+
+    >>> Scatter(name="f", title="Loss against risk", points=[Points("local", [0.1], [0.2])]).name
+    'f'
+    """
 
     points: Sequence[Points]
     x: Axis = Axis()

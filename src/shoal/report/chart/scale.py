@@ -151,7 +151,11 @@ def short(value: float) -> str:
 
 
 def show(value: float, form: str = "number") -> str:
-    """A value as its axis would name it."""
+    """A value as its axis would name it.
+
+    >>> show(0.25, "percent"), show(1234.5)
+    ('25 %', '1,234')
+    """
     if not math.isfinite(value):
         return "–"
     if form == "percent":

@@ -18,12 +18,20 @@ _WIDE = frozenset("mwMW@%—…")
 
 
 def clean(value: object) -> str:
-    """Text without control characters; each becomes a visible replacement character."""
+    """Text without control characters; each becomes a visible replacement character.
+
+    >>> clean("a\\x00b")
+    'a�b'
+    """
     return _UNFIT.sub("\ufffd", str(value))
 
 
 def escape(value: object) -> str:
-    """Text that is safe inside an element and inside a quoted attribute."""
+    """Text that is safe inside an element and inside a quoted attribute.
+
+    >>> escape('<b title="x">')
+    '&lt;b title=&quot;x&quot;&gt;'
+    """
     return _escape(clean(value), quote=True)
 
 

@@ -16,6 +16,7 @@ import msgspec
 import polars as pl
 
 from shoal.core.cells import SUPPRESSED
+from shoal.core.columns import CARRIED
 from shoal.core.errors import PolicyError
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Column, Schema
@@ -24,16 +25,15 @@ from shoal.masks.base import dtype_of, text_of
 from shoal.policy.paths import EACH, Node, tree
 from shoal.runtime.kafka.serve.output import ROOM
 from shoal.views.role_view import RoleView
-from shoal.views.types import getters, in_utc, record_type
+from shoal.views.types import decoder, getters, in_utc
 
 TOKEN = 128  # bytes by which a masked or generalized value may be longer than twice its own
-CARRIED = "\x00"  # names that begin so travel with a record and are never published
 
 
 class RecordFrames:
-    """Reads and writes the records of one view."""
+    """Reads and writes the records of one view; ``made`` are the columns of a method that publishes others."""
 
-    def __init__(self, view: RoleView, keys: KeyRing) -> None:
+    def __init__(self, view: RoleView, keys: KeyRing, made: Sequence[str] | None = None) -> None:
         self._view = view
         columns = {n: c for n, c in view.schema.columns.items() if not n.startswith(CARRIED)}
         seen = {*view.shown, *view.masks}
@@ -44,10 +44,12 @@ class RecordFrames:
         read |= {source for derive in view.schema.derived.values() for source in derive.sources}
         self._free = {n for n, c in columns.items() if c.type is None and c.role in _FREE and n in view.shown} - read
         root = tree(self._columns)
-        self._decode = msgspec.json.Decoder(record_type(root, Schema(self._columns))).decode
+        self._decode = decoder(root, Schema(self._columns))
         self._getters = dict(getters(root))
         self._moments = [self._getters[n] for n, c in self._columns.items() if c.type == "datetime"]
-        self._output = tree(n for n in columns if view.hidden != "drop" or n in seen)
+        shown = [n for n in columns if view.hidden != "drop" or n in seen]
+        self._made = frozenset(made or ())
+        self._output = tree(made if made is not None else shown)
         self._encode = msgspec.json.Encoder().encode
         # a token is twice as long as its value, and a little longer
         self._most = ROOM // 2 - TOKEN * len(columns) if view.masks else ROOM - TOKEN * len(columns)
@@ -97,6 +99,8 @@ class RecordFrames:
         return list(map(made, *columns)) if columns else [{}] * frame.height
 
     def _values(self, node: Node, frame: pl.DataFrame) -> list[Any]:
+        if node.leaf in self._made and node.leaf not in self._columns:
+            return frame[node.leaf].to_list()
         if self._view.is_hidden(node):
             return [None if self._view.hidden == "null" else SUPPRESSED] * frame.height
         if node.leaf is None:

@@ -15,6 +15,7 @@ from shoal.core.errors import InputError, PolicyError
 from shoal.core.schema import Type
 from shoal.policy.document import Policy
 from shoal.policy.paths import Node
+from shoal.streams.base import StreamMethod
 from shoal.views.role_view import RoleView
 
 Kind = Literal["int", "float", "bool", "str", "any"]
@@ -42,6 +43,9 @@ class ViewSchema:
 
     def __init__(self, policy: Policy, role: str) -> None:
         view = RoleView.of(policy, role)
+        method = policy.views[role].method
+        if isinstance(method, StreamMethod) and method.published(policy.schema, [*view.shown, *view.masks]) is not None:
+            raise PolicyError("curves are served as JSON", where=f"views.{role}.method", hint="source: format: json")
         promised = bool(policy.views[role].promises)
         self.role = role
         self.root = view.node()

@@ -34,10 +34,16 @@ class Counters:
     lag: dict[int, int] = field(default_factory=dict)  # records not read yet, by partition
     smallest: dict[str, int] = field(default_factory=dict)  # the fewest people a released record hides among
     oldest: dict[str, int] = field(default_factory=dict)  # when the oldest held record was sent, in milliseconds
+    judged: dict[str, int] = field(default_factory=dict)  # checks beside the run that found nothing broken
+    unjudged: dict[str, int] = field(default_factory=dict)  # released, and judged by none of them
+    verify: float | None = None  # the share that is judged
     beat: float = 0.0  # the monotonic time of the loop's last turn
     paused: bool = False  # not ready: an order says to stand still
     _counted: WeakKeyDictionary[Any, int] = field(default_factory=WeakKeyDictionary, repr=False, compare=False)
     _because: WeakKeyDictionary[Any, dict[str, int]] = field(
+        default_factory=WeakKeyDictionary, repr=False, compare=False
+    )
+    _checks: WeakKeyDictionary[Any, tuple[int, int]] = field(
         default_factory=WeakKeyDictionary, repr=False, compare=False
     )
     restoring: bool = True  # not ready: partitions are not assigned, or their state is being read
@@ -76,6 +82,7 @@ class Counters:
             for reason, count in now.items():
                 self.reasons[role, reason] = self.reasons.get((role, reason), 0) + count - before.get(reason, 0)
             self._because[one] = now
+            self._check(role, one)
         self.held[role] = sum(w.held for w in work)
         sizes = [w.smallest for w in work if w.smallest is not None]
         waiting = [w.oldest for w in work if w.oldest is not None]
@@ -83,3 +90,12 @@ class Counters:
             table.pop(role, None)
             if found:
                 table[role] = min(found)
+
+    def _check(self, role: str, one: Any) -> None:
+        """Checks beside the run are counted by who runs: they do not outlive it."""
+        if self.verify is None:
+            return
+        before, now = self._checks.get(one, (0, 0)), one.judged
+        self.judged[role] = self.judged.get(role, 0) + now[0] - before[0]
+        self.unjudged[role] = self.unjudged.get(role, 0) + now[1] - before[1]
+        self._checks[one] = now

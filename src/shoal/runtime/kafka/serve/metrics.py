@@ -74,6 +74,19 @@ class Metrics:
         for (view, reason), count in dict(now.reasons).items():
             why.add_metric([view, reason], count)
         yield from (written, withheld, why, share, held, smallest, oldest)
+        if now.verify is None:
+            return
+        yield core.GaugeMetricFamily("shoal_verify_share", "The share that is judged beside the run.", value=now.verify)
+        checks = core.CounterMetricFamily(
+            "shoal_verify_checks", "Checks beside the run, none broken: a broken one ends the worker.", labels=["view"]
+        )
+        missed = core.CounterMetricFamily(
+            "shoal_verify_not_judged", "Records released that no check could judge.", labels=["view"]
+        )
+        for family, table in ((checks, now.judged), (missed, now.unjudged)):
+            for view, count in dict(table).items():
+                family.add_metric([view], count)
+        yield from (checks, missed)
 
     def _commits(self) -> Iterator[Any]:
         core, now = _library(), self._counters

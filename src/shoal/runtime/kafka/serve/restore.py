@@ -69,7 +69,9 @@ class Restorer:
         counters: Counters,
         say: Callable[[str], None],
         decode: Callable[[bytes], bytes] | None = None,
+        verify: float | None = None,
     ) -> None:
+        self._verify = verify
         self._policy, self._keys, self._properties, self._topic = policy, keys, properties, topic
         self._counters, self._say, self._decode = counters, say, decode
         self._wanted: set[int] = set()  # the partitions that are restored
@@ -124,7 +126,7 @@ class Restorer:
             stateful.start(self._policy, role, 0, self._keys, disguise, work.snapshot())
 
     def _fresh(self, role: str, view: str, partition: int, disguise: Disguise, snapshot: bytes | None) -> Shard:
-        work = stateful.start(self._policy, role, partition, self._keys, disguise, snapshot)
+        work = stateful.start(self._policy, role, partition, self._keys, disguise, snapshot, self._verify)
         return Shard(role, view, partition, work, Seal(self._keys))
 
     def _opened(self, fresh: Callable[[bytes | None], Shard], said: Found, position: Position) -> _Return:

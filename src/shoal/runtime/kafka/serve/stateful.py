@@ -13,13 +13,15 @@ from typing import Any, Protocol
 import msgspec
 import polars as pl
 
+from shoal.core.columns import CARRIED
 from shoal.core.errors import PolicyError, ShoalError
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Column, Schema
 from shoal.core.sealed_state import opened
 from shoal.policy.document import Policy, View
+from shoal.promises.kp_anonymity import GROUP, RECORD
 from shoal.release.stream import LocalRunner, StreamJob, stream_job
-from shoal.runtime.kafka.formats.record_frames import CARRIED, RecordFrames, refuse_lists
+from shoal.runtime.kafka.formats.record_frames import RecordFrames, refuse_lists
 from shoal.runtime.kafka.serve.output import UNTIMED, Disguise, Outgoing, Record
 from shoal.runtime.kafka.serve.window_runner import WindowRunner
 from shoal.streams.base import Reason, StreamMethod
@@ -67,6 +69,10 @@ class Stateful(Protocol):
     def oldest(self) -> int | None:
         """When the oldest record that waits was sent (milliseconds), if any does."""
 
+    @property
+    def judged(self) -> tuple[int, int]:
+        """How many checks beside the run found nothing, and how much was released that none of them could judge."""
+
 
 def remembers(view: View, resolved: RoleView) -> bool:
     """Whether a view needs state: it promises something, or masks windows."""
@@ -74,11 +80,17 @@ def remembers(view: View, resolved: RoleView) -> bool:
 
 
 def start(
-    policy: Policy, role: str, partition: int, keys: KeyRing, disguise: Disguise, snapshot: bytes | None
+    policy: Policy,
+    role: str,
+    partition: int,
+    keys: KeyRing,
+    disguise: Disguise,
+    snapshot: bytes | None,
+    verify: float | None = None,
 ) -> Stateful:
-    """A view at work on a partition, anew or from its snapshot."""
+    """A view at work on a partition, anew or from its snapshot; ``verify`` is the share that is judged beside it."""
     if policy.views[role].promises:
-        return MethodRunner(policy, role, partition, keys, disguise, snapshot)
+        return MethodRunner(policy, role, partition, keys, disguise, snapshot, verify)
     return WindowRunner(RoleView.of(policy, role), keys, disguise, snapshot)
 
 
@@ -96,16 +108,26 @@ def check(policy: Policy, role: str) -> None:
     hidden = [p.sensitive for p in view.promises if p.sensitive in job.view.hides]
     if hidden:
         raise PolicyError(f"the promise is about {hidden[0]!r}, which is not shown", where=f"{where}.promises")
+    # a key is the same in every record of a person: it would undo what the groups hide
     if view.service.get("key", "drop") != "drop":
         if job.method.groups:
             tied = "keys would tie together the groups a person is in"
             raise PolicyError(tied, where=f"{where}.service.key", hint="key: drop")
         if job.method.invents:
             raise PolicyError("keys would tell who is invented", where=f"{where}.service.key", hint="key: drop")
+    # any key will do: what is asked is whether method and promises go together, before topics and users are made
     try:
         job.method.start(job.schema, job.promises, key=bytes(32))
     except ShoalError as error:
         raise PolicyError(error.message, where=f"{where}.method", hint=error.hint) from None
+
+
+def made_columns(policy: Policy, role: str) -> tuple[str, ...] | None:
+    """The columns of a view's topic, where its method publishes others than those of the records."""
+    view, resolved = policy.views[role], RoleView.of(policy, role)
+    if not isinstance(view.method, StreamMethod):
+        return None
+    return view.method.published(policy.schema, [*resolved.shown, *resolved.masks])
 
 
 def rebuilds(policy: Policy, role: str) -> bool:
@@ -131,9 +153,11 @@ def reuse_told(role: str) -> str:
 
 def carrying_job(policy: Policy, role: str, keys: KeyRing) -> StreamJob:
     """The job of a view, with room for where each record came from beside what is published of it."""
+    # held records come out later and in another order: only what travels with them says where they came from
     carried = {OFFSET: Column("plain", type="int"), KEY: Column("plain", type="str")}
     view = policy.views[role]
     if isinstance(view.method, StreamMethod):
+        # on a topic everybody sees when a record comes: a box given again to one record would show whose it is
         view = msgspec.structs.replace(view, method=view.method.where_watched())
     show = tuple(policy.schema.columns) if view.show == "everything" else tuple(view.show)
     schema = Schema({**policy.schema.columns, **carried})
@@ -145,25 +169,40 @@ class MethodRunner:
     """A view with promises: its masks, then its stream method."""
 
     def __init__(
-        self, policy: Policy, role: str, partition: int, keys: KeyRing, disguise: Disguise, snapshot: bytes | None
+        self,
+        policy: Policy,
+        role: str,
+        partition: int,
+        keys: KeyRing,
+        disguise: Disguise,
+        snapshot: bytes | None,
+        verify: float | None = None,
     ) -> None:
         job = carrying_job(policy, role, keys)
         assert job.view is not None
-        self._frames = RecordFrames(job.view, keys)
+        seen = [n for n in (*job.view.shown, *job.view.masks) if not n.startswith(CARRIED)]
+        made = job.method.published(job.schema, seen)
+        self._frames = RecordFrames(job.view, keys, made)
         self._partition, self._disguise = partition, disguise
-        self._box = [n for n in job.schema.quasi if n not in job.view.hides] if job.method.groups else []
+        self._given = () if made is None else (RECORD, GROUP)
+        box = job.schema.quasi if made is None else job.method.judged(job.schema, seen)
+        self._box = [n for n in box if n not in job.view.hides] if job.method.groups else []
         self._out: list[pl.DataFrame] = []
         self._numbers: list[int] = []
+        # per batch, not per record: the oldest held record is told to the batch, at a bounded cost in memory
         self._sent: deque[tuple[int, int]] = deque(maxlen=SENT)
 
+        share = None if job.method.invents else verify  # of invented events nobody can say how many are real
+
         def begun(key: bytes) -> LocalRunner:
-            return LocalRunner(job, key, self._out.append, snapshot=snapshot, marks=self._numbers.extend)
+            return LocalRunner(job, key, self._out.append, snapshot=snapshot, marks=self._numbers.extend, verify=share)
 
         self._runner = opened(begun, job.lasting_keys())
 
     def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
         """See :class:`Stateful`."""
         frame, refused = self._frames.read([r.value or b"" for r in records])
+        # a refused record must not be fed: it would be counted as a person, and have an outcome of its own
         bad = set(refused)
         kept = [r for at, r in enumerate(records) if at not in bad] if bad else records
         if kept:
@@ -205,6 +244,7 @@ class MethodRunner:
     def clock(self) -> int | None:
         """See :class:`Stateful`."""
         now = self._runner.method.now
+        # without held records a tick could release nothing, and each tick is written to the changelog
         return now if now is not None and self.held else None
 
     def figures(self) -> dict[str, Any]:
@@ -227,6 +267,12 @@ class MethodRunner:
             self._sent.popleft()
         return self._sent[0][1] if self._sent else None
 
+    @property
+    def judged(self) -> tuple[int, int]:
+        """See :class:`Stateful`."""
+        beside = self._runner.beside
+        return (0, 0) if beside is None else (beside.checked, beside.unjudged)
+
     def _keys(self, records: Sequence[Record]) -> list[str | None]:
         if not self._disguise.keeps_keys:
             return [None] * len(records)
@@ -235,12 +281,14 @@ class MethodRunner:
     def _published(self) -> list[Outgoing]:
         out: list[Outgoing] = []
         for frame in self._out:
+            frame = self._numbered(frame)
             values = self._frames.write(frame)
             numbers, self._numbers[: frame.height] = self._numbers[: frame.height], []
-            rows = zip(frame[OFFSET].to_list(), frame[KEY].to_list(), strict=True)
+            # a row that tells several records stands nowhere in the source: its group draws its place
+            carried = frame.select(OFFSET, KEY).rows() if OFFSET in frame.columns else [(0, None)] * frame.height
             records = [
                 Record(self._partition, offset, None if key is None else bytes.fromhex(key), None, UNTIMED)
-                for offset, key in rows
+                for offset, key in carried
             ]
             places = self._places(frame, values, numbers)
             if places is None:
@@ -251,6 +299,11 @@ class MethodRunner:
                 out += [dressed] if dressed is not None else []
         self._out.clear()
         return out
+
+    def _numbered(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Numbers that a method gives to groups or curves, told apart from those of other partitions."""
+        own = [pl.col(n).cast(pl.Int64) + (self._partition << 32) for n in self._given if n in frame.columns]
+        return frame.with_columns(own) if self._partition else frame
 
     def _places(self, frame: pl.DataFrame, values: list[bytes], numbers: list[int]) -> Sequence[bytes | None] | None:
         """What draws the partition of each row, if not its key or where it stood: its group, or what was invented."""

@@ -38,7 +38,10 @@ class Transactions:
             {
                 **properties,
                 "transactional.id": name,
+                # readers of committed records wait behind an open transaction: a killed worker may hold them up so long
+                # at most
                 "transaction.timeout.ms": 20_000,
+                # a commit flushes anyway; until then a few milliseconds make batches out of single records
                 "linger.ms": 5,
                 "error_cb": self._failed.append,
             }
@@ -63,12 +66,14 @@ class Transactions:
         try:
             self._producer.begin_transaction()
             yield
+            # offsets last: if they were committed without the records before them, those would never be read again
             offsets = [place(self._topic, p, at, notes.get(p, "")) for p, at in positions.items()]
             self._producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), TIMEOUT)
             self._producer.commit_transaction(TIMEOUT)
         except self._kafka.KafkaException as error:
             self._abort()
             raise lost(error.args[0], "the commit") from None
+        # also when stopped by hand: an open transaction would block the readers until it times out
         except BaseException:
             self._abort()
             raise
@@ -85,6 +90,7 @@ class Transactions:
         for one in records:
             try:
                 hand_over(topic, one.value, one.key, one.partition, timestamp=one.timestamp)
+            # the queue is full: from here on the slow road, which waits for the broker
             except BufferError:
                 self.write(topic, one.value, one.key, one.partition, one.timestamp)
 
@@ -98,6 +104,7 @@ class Transactions:
 
         for key, value in records:
             self.write(topic, value, key, partition, on_delivery=arrived)
+        # half a snapshot would be taken for a whole one at the next start
         if self._producer.flush(TIMEOUT) or len(placed) != len(records):
             raise LostError("the state could not be written", where="kafka")
         return min(placed)

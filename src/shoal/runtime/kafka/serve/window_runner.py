@@ -69,6 +69,11 @@ class WindowRunner:
         return self._windows.now if self.held and self._by_time else None
 
     @property
+    def judged(self) -> tuple[int, int]:
+        """Windows promise nothing that could be judged."""
+        return 0, 0
+
+    @property
     def smallest(self) -> int | None:
         """See :class:`~.stateful.Stateful`."""
         return None

@@ -68,12 +68,14 @@ class Worker:
         counters: Counters | None = None,
         say: Callable[[str], None] = lambda text: None,
         fill: Fill | None = None,
+        verify: float | None = None,
     ) -> None:
         self._kafka = library()
         source = Source(policy.source, policy.path)
         self._properties, self._topic = source.properties, source.topic
         self._changelog, self._dead = internal(self._topic, "changelog"), internal(self._topic, "dead")
         self._group = fill.group if fill is not None else source.group
+        self._verify = verify
         self._commit_every, self._batch, self._how = commit_every, batch, membership
         checked_name(membership.name)
         self._policy, self._keys, self._codec, self._say = policy, keys, codec, say
@@ -99,7 +101,7 @@ class Worker:
         self._masking.open(self._topic, self._out.partitions([*topics, self._changelog]))
         decode = self._codec.decode if self._codec else None
         self._restorer = Restorer(
-            self._policy, self._keys, self._properties, self._topic, self.counters, self._say, decode
+            self._policy, self._keys, self._properties, self._topic, self.counters, self._say, decode, self._verify
         )
         self._restorer.warm({role: self._masking.disguises[role] for role in self._masking.stateful})
         if stop():  # asked to leave before it came

@@ -184,7 +184,7 @@ class Seal:
         return seal(record, KIND, self._key, context=f"{key.decode()}@{partition}")
 
     def open(self, sealed: bytes, key: bytes, partition: int) -> bytes:
-        """Open again, or a clear word why not."""
+        """Open again, or an error that says why not."""
         context = f"{key.decode()}@{partition}"
         where = f"changelog, {context}"
         return opened(lambda by: unseal(sealed, KIND, by, context=context, where=where), [self._key, *self._older])

@@ -26,7 +26,7 @@ from shoal.policy.document import Policy
 from shoal.policy.paths import EACH, steps
 from shoal.promises.base import those_about
 from shoal.runtime.kafka.provision.served import first_topic
-from shoal.runtime.kafka.serve.stateful import reuse_told, reuses
+from shoal.runtime.kafka.serve.stateful import made_columns, reuse_told, reuses
 from shoal.runtime.kafka.tools.observed import Observed
 from shoal.views.role_view import RoleView
 
@@ -81,6 +81,7 @@ class Watch:
         self._sent, self._most, self._every = sent, most, every
         if sent is not None and sent not in self._view.shown:
             raise PolicyError(f"the role does not see the column {sent!r} in clear", where=f"views.{role}.show")
+        self._made = made_columns(policy, role)
         self._columns = self._judged(policy, role)
         self._held: dict[str, list[Any]] = {c: [] for c in self._columns}
         self._observed = Observed()
@@ -186,7 +187,7 @@ class Watch:
                 held.append(_at(record, column))
 
     def _shows_too_much(self, record: dict[str, Any]) -> bool:
-        declared = {steps(c)[0] for c in self._view.schema.columns}
+        declared = {steps(c)[0] for c in self._view.schema.columns} if self._made is None else self._made
         if any(name not in declared for name in record):
             return True
         return any(_at(record, c) not in (None, SUPPRESSED) for c in self._view.hides if EACH not in c)
@@ -214,6 +215,8 @@ class Watch:
         """The columns a judge needs: what an outsider may know, what is sensitive, and the person if it is shown."""
         if self._judge is None:
             return []
+        if self._made is not None:
+            return list(self._made)
         wanted = [*policy.schema.quasi, *policy.schema.sensitive]
         wanted += [policy.schema.subject] if policy.schema.subject is not None else []
         return [c for c in wanted if policy.view(role).shows(c) and EACH not in c]
