@@ -26,6 +26,15 @@ PANELS = {
             [("sum by (view, reason) (rate(shoal_withheld_reasons_total[1m]))", "{{view}} {{reason}}")],
         ),
         (
+            "Judged before they are published",
+            "short",
+            [
+                ("max(shoal_verify_share)", "share asked for"),
+                ("sum by (view) (increase(shoal_verify_checks_total[5m]))", "{{view}} checks"),
+                ("sum by (view) (increase(shoal_verify_not_judged_total[5m]))", "{{view}} not judged"),
+            ],
+        ),
+        (
             "Dead letters and lost records",
             "short",
             [

@@ -131,11 +131,14 @@ def main() -> None:
     asked.add_argument("--people", type=int, default=6)
     asked.add_argument("--runs", type=int, default=200)
     asked.add_argument("--seed", type=int, required=True)
+    asked.add_argument("--method", action="append", help="only these, as printed; may be given several times")
     given = asked.parse_args()
     print(f"{'method':24} {'surer':>9} {'certain':>9} {'belief, most':>13} {'odds x, most':>13} {'odds x, mean':>13}")
     for method in METHODS:
-        found = measured(method, given.tables, given.people, given.runs, given.seed)
         name = method["use"] + (", blind" if method.get("blind") else "")
+        if given.method and name not in given.method:
+            continue
+        found = measured(method, given.tables, given.people, given.runs, given.seed)
         finite = [f.gain for f in found if np.isfinite(f.gain)]
         print(
             f"{name:24} {sum(f.after > f.before + 1e-9 for f in found):5d}/{len(found):<3d} "
