@@ -1,10 +1,11 @@
 # make demo   the environment, the package, a tour            make lint   style, types, layers
 # make test   everything the project promises                 make bench  figures, each beside its peer
 # make coverage  the same tests, lines counted: at least 90 %
-# make docs   the generated reference pages                   make kafka  a real local broker to play with
+# make warm   compile for this machine now, on all cores
+# make docs   the reference pages, and the site in site/       make kafka  a real local broker to play with
 # make fuzz   new random cases for every family, SECONDS=3600 SEED=5
 # make chaos  a million records, 50 kills, three brokers; about twenty minutes
-.PHONY: demo test coverage lint bench docs kafka chaos fuzz env system lock clean
+.PHONY: demo warm test coverage lint bench docs kafka chaos fuzz env system lock clean
 .DEFAULT_GOAL := demo
 
 PYTHON ?= python3
@@ -28,12 +29,17 @@ $(STAMP): requirements.lock pyproject.toml
 demo: env
 	$(BIN)/shoal demo
 
-# system parts (a browser, Kafka): installed where we may, skipped with the reason where not,
+warm: env
+	$(BIN)/shoal warm $(METHODS)
+
+# system parts (a browser, Kafka, PostgreSQL): installed where we may, skipped with the reason where not,
 # required with SHOAL_REQUIRE_SYSTEM=1
 system: env
 	sh scripts/system.sh
 
+# compiled before the workers start, or each of them would compile the same
 test: env system
+	$(if $(TESTS),,-$(BIN)/shoal warm)
 	$(PYTEST) $(TESTS)
 
 # apart from `test`, because counting lines makes the tests take 1.7 times the CPU
@@ -51,6 +57,7 @@ bench: env
 
 docs: env
 	$(BIN)/python scripts/reference.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 kafka: env
 	sh scripts/system.sh
@@ -66,7 +73,7 @@ fuzz: env
 # after changing dependencies: versions and hashes, no addresses
 lock:
 	$(PYTHON) -m pip install --quiet uv
-	$(PYTHON) -m uv pip compile pyproject.toml --group test --group lint --group build --all-extras --universal \
+	$(PYTHON) -m uv pip compile pyproject.toml --group test --group lint --group docs --group build $(addprefix --extra ,excel kafka learn registry sql web) --universal \
 	  --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock
 
 clean:

@@ -1,7 +1,8 @@
 """Masks and views: JSON records beside a hand-written orjson loop, columns beside hand-written polars expressions,
 microaggregation beside microagg1d; how many records two roles link. CPU time; compile time apart.
 
-``python -m benchmarks.bench_masks [records columns microaggregation masks beside linking collusion]``: or all of them.
+``python -m benchmarks.bench_masks [PART …]``, or all: records columns microaggregation masks beside vault
+text linking collusion.
 """
 
 from __future__ import annotations
@@ -195,43 +196,24 @@ def columns() -> None:
 
 
 def beside() -> None:
-    """Newer masks on a column of 300,000 rows beside a polars expression; people in text."""
-    n = 300_000
-    draw = np.random.default_rng(1)
-    frame = pl.DataFrame(
-        {
-            "pay": draw.normal(3000, 900, n),
-            "age": draw.integers(0, 105, n),
-            "at": pl.Series(draw.integers(0, 10**9, n) * 1_000_000).cast(pl.Datetime("us")),
-            "note": [f"room {i % 977}, see {i % 5003}" for i in range(n)],
-        }
-    )
-    pay, age, at, note = (pl.col(c) for c in frame.columns)
-    pairs = {
-        "round": ("pay", {"use": "round", "to": 100}, (pay / 100 + 0.5).floor() * 100),
-        "clip": ("age", {"use": "clip", "min": 18, "max": 90}, age.clip(18, 90)),
-        "clip, coded": (
-            "age",
-            {"use": "clip", "max": 90, "coded": True},
-            pl.when(age >= 90).then(pl.lit("≥90")).otherwise(age.cast(pl.String)),
-        ),
-        "time-part": ("at", {"use": "time-part", "part": "month"}, at.dt.month().cast(pl.Int64)),
-        "replace": ("note", {"use": "replace", "find": "[0-9]{3,}"}, note.str.replace_all("[0-9]{3,}", "*")),
-    }
-    rows = []
-    for name, (column, spec, hand) in pairs.items():
-        kind = {"pay": "float", "age": "int", "at": "datetime", "note": "str"}[column]
-        mask = MASKS.decode(spec).start(Context(column=column, type=kind, keys=KEYS))  # type: ignore[arg-type]
-        ours, made = cpu(lambda m=mask, c=column: frame.select(m.expression(pl.col(c))), 5)  # type: ignore[misc]
-        peer, expected = cpu(lambda h=hand: frame.select(h), 5)  # type: ignore[misc]
-        assert made.to_series().equals(expected.to_series(), check_names=False)
-        rows.append([name, ours, peer, ours / peer])
-    table("Newer masks, 300,000 rows: CPU seconds", ["", "shoal", "polars by hand", "ours / peer"], rows)
-    line = "Dr. Anna Weber ({0}) wrote on 2024-02-11 to a{0}@example.org, 030 23125 {0:03}."
-    letters = [line.format(i) for i in range(3000)]
-    text = MASKS.decode("text").start(Context(type="str"))
-    seconds, _ = cpu(lambda: [text.one(letter) for letter in letters])
-    table("People in text", ["", "MB per CPU s"], [["text", sum(map(len, letters)) / 1e6 / seconds]])
+    """Newer masks beside a polars expression and an orjson loop."""
+    from benchmarks import masks_beside
+
+    masks_beside.beside()
+
+
+def text() -> None:
+    """People in text."""
+    from benchmarks import masks_beside
+
+    masks_beside.text()
+
+
+def vault() -> None:
+    """A view with a vault."""
+    from benchmarks import masks_beside
+
+    masks_beside.vault()
 
 
 def microaggregation() -> None:
@@ -315,6 +297,8 @@ PARTS = {
     "microaggregation": microaggregation,
     "masks": each_mask,
     "beside": beside,
+    "vault": vault,
+    "text": text,
     "linking": linking,
     "collusion": pooled,
 }

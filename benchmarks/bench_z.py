@@ -21,7 +21,8 @@ import numpy as np
 import polars as pl
 
 from benchmarks import cpu, table
-from shoal.connect.events import Events, Sink
+from shoal.connect.events import Events
+from shoal.connect.sink import Sink
 from shoal.core.hierarchy.path import Path as PathHierarchy
 from shoal.core.schema import Column, Schema
 from shoal.promises.z_anonymity import ZAnonymity

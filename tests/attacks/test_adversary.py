@@ -177,3 +177,63 @@ def test_curve_views_pass_the_masks():
     )
     with pytest.raises(shoal.PolicyError, match="the instant 'W0' is masked"):
         shoal.view(frame, masked, "v", keys=KEYS)
+
+
+def people_with(rows: int = 200, **columns) -> pl.DataFrame:
+    rng = np.random.default_rng(4)
+    return pl.DataFrame({"age": rng.integers(20, 60, rows), "diag": ["x", "y"] * (rows // 2), **columns})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [[i] for i in range(200)],
+        [{"n": i} for i in range(200)],
+        [float(i) for i in range(200)],
+    ],
+    ids=["lists", "parts", "whole numbers read as floats"],
+)
+def test_a_name_of_any_type_is_refused(values):
+    with pytest.raises(shoal.PromiseError, match="have a value of their own in the column 'p'"):
+        shoal.anonymize(people_with(p=values), quasi=["age"], plain=["p"], sensitive=["diag"], k=5)
+
+
+def test_plain_columns_that_are_a_name_only_together_are_said():
+    rng = np.random.default_rng(5)
+    columns = {name: rng.integers(0, 20, 200) for name in "abc"}
+    made = shoal.anonymize(people_with(**columns), quasi=["age"], plain=["a", "b", "c"], sensitive=["diag"], k=5)
+    alone = made.data.select("a", "b", "c").is_unique().mean()
+    assert alone > 0.9
+    assert f"{alone:.0%} of the people have a combination of their own in 'a', 'b', 'c'" in "\n".join(made.report.notes)
+
+
+def linked_by_several(sensitive: bool) -> pl.DataFrame:
+    """Four rows per person; what is the same in them is no name alone, and one together with others."""
+    who = np.arange(150)
+    pay = who + 1000 if sensitive else who % 3
+    more = {"town": np.repeat(who % 13, 4), "job": np.repeat(who // 13, 4), "pay": np.repeat(pay, 4)}
+    return visits().with_columns(**{name: pl.Series(values) for name, values in more.items()})
+
+
+def test_columns_that_link_rows_only_together_are_refused():
+    frame = linked_by_several(sensitive=False)
+    given = {"subject": "pid", "quasi": ["age", "zip"], "sensitive": ["diag"], "k": 5}
+    assert shoal.anonymize(frame, plain=["town"], **given).report.verified
+    with pytest.raises(shoal.PromiseError, match="the columns 'town', 'job' together show"):
+        shoal.anonymize(frame, plain=["job", "town"], **given)
+    waived = shoal.anonymize(frame, plain=["job", "town"], waive=["linked-rows"], **given)
+    assert any("'town', 'job' link together" in str(finding) for finding in waived.report.findings)
+
+
+def test_a_sensitive_value_of_ones_own_links_rows_and_is_refused():
+    given = {"subject": "pid", "quasi": ["age", "zip"], "sensitive": ["pay"], "k": 5}
+    with pytest.raises(shoal.PromiseError, match="the column 'pay' shows which rows belong to one person"):
+        shoal.anonymize(linked_by_several(sensitive=True), **given)
+
+
+def test_people_who_are_spelled_in_several_ways_are_counted_apart_and_said():
+    names = ["ada", "ada ", "ADA", "a\u0301da", "\u00e1da", "ada\u200b"]
+    frame = pl.DataFrame({"who": names, "age": [30] * 6, "diag": ["a", "b"] * 3})
+    made = shoal.anonymize(frame, subject="who", quasi=["age"], sensitive=["diag"], k=6)
+    assert any(note.startswith("6 people are told apart by case, blanks") for note in made.report.notes)
+    assert not any("ada" in note for note in made.report.notes)

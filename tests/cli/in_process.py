@@ -38,13 +38,13 @@ def _streams(given: IO[bytes], out: IO[bytes], err: IO[bytes]) -> Iterator[None]
 
 
 def call(
-    words: list[str], folder: Path, stdin: str | None = None, environment: dict[str, str] | None = None
+    words: list[str], folder: Path, stdin: str | bytes | None = None, environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     """What `subprocess.run` of the same command line in `folder` returns."""
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     before, code = Path.cwd(), 0
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        given.write((stdin or "").encode())
+        given.write(stdin if isinstance(stdin, bytes) else (stdin or "").encode())
         given.seek(0)
         try:
             os.chdir(folder)

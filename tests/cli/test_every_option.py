@@ -86,6 +86,9 @@ BASES: dict[str, list[str]] = {
                        "-o", "out.ndjson"],
     "stream/policy": ["stream", "e.ndjson", "--policy", "visits.yaml", "-o", "out.ndjson"],
     "compare": ["compare", "t.csv", "--quasi", "sex,age", "--methods", "mondrian", "--k", "3"],
+    "tune/table": ["tune", "table.yaml", "t.csv", "--view", "research", "--methods", "mondrian", "--k", "3"],
+    "tune/delayed": ["tune", "table.yaml", "t.csv", "--view", "delayed", "--methods", "fads", "--k", "3"],
+    "tune/stream": ["tune", "visits.yaml", "e.ndjson", "--z", "3", "--window", "20s"],
     "measure/table": ["measure", "t.csv", "--quasi", "sex,age"],
     "measure/stream": ["measure", "e.ndjson", "--stream", "--subject", "client", "--value", "site"],
     "attack": ["attack", "r.csv", "t.csv", "--on", "sex,age"],
@@ -96,13 +99,15 @@ BASES: dict[str, list[str]] = {
     "plan": ["plan", "--users", "2000", "--attributes", "50", "--samples", "200"],
     "generate": ["generate", "hospital"],
     "demo": ["demo", "--rows", "60"],
+    "warm": ["warm", "no-such-method"],  # it has no options; what it does is in test_warm_command.py
 }  # fmt: skip
-# in test_every_service_option.py
-ELSEWHERE = {"serve", "connect", "consume", "replay", "experiment", "policy", "keys", "reveal"}
+# in test_every_service_option.py and test_studio_command.py
+ELSEWHERE = {"serve", "connect", "consume", "replay", "experiment", "policy", "keys", "reveal", "studio"}
 
 # a value for each option, other than what the bases have
 SAMPLES: dict[str, list[str]] = {
-    "--output": ["out2.csv"], "--report": ["r.json"], "--cells": ["struct"], "--dry-run": [], "--json": [],
+    "--output": ["out2.csv"], "--into": ["out3.csv"], "--table": ["people"], "--replace": [],
+    "--report": ["r.json"], "--cells": ["struct"], "--dry-run": [], "--json": [],
     "--policy": ["visits.yaml"], "--view": ["ward"], "--quasi": ["sex"], "--hierarchy": ["zip=prefix:5"],
     "--sensitive": ["sex"], "--plain": ["med"], "--subject": ["pid"], "--weight": ["age=9"], "--k": ["7"],
     "--l": ["2"], "--t": ["0.9"], "--p": ["2"], "--series": [], "--id": ["W0"], "--time": ["when"],
@@ -120,7 +125,10 @@ SAMPLES: dict[str, list[str]] = {
     "--tuner": ["incremental"], "--z0": ["9"], "--exact": [], "--noise": ["0.5"], "--trust-times": [], "--ask": [],
     "--attacks": [], "--no-attacks": [], "--certificate": ["certificate.json"],
     "--representatives": ["means.csv"], "--compact": [],
-    "--public-key": ["ab" * 32], "--verify": ["0.5"],
+    "--public-key": ["ab" * 32], "--verify": ["0.5"], "--watch": [], "--max-loss": ["0.1"], "--max-risk": ["0.05"],
+    "--max-delay": ["20"], "--delay": ["30"],
+    "--checkpoint": ["5s"], "--flush": [], "--again": [], "--withheld": ["why.ndjson"], "--format": ["csv"],
+    "--output-format": ["csv"], "--follow": [], "--also": ["ward=ward.ndjson"],
 }  # fmt: skip
 # these change nothing on the data here, and have tests of their own
 SILENT = {
@@ -132,6 +140,8 @@ SILENT = {
     ("stream/options", "--trust-times"): "nobody doubts these times (tests/unit/test_plausibility.py)",
     ("stream/policy", "--trust-times"): "nobody doubts these times (tests/unit/test_plausibility.py)",
     ("stream/options", "--late"): "no event is late (tests/laws/test_z_oracle.py)",
+    ("stream/options", "--follow"): "it has no end (tests/cli/test_stream_reading.py)",
+    ("stream/policy", "--follow"): "it has no end (tests/cli/test_stream_reading.py)",
     ("compare", "--seed"): "mondrian draws nothing where k alone is asked (tests/cli/test_compare_command.py)",
     ("verify/stream", "--unit"): "shorter times only add supporters (tests/cli/test_verify_stream.py)",
     ("measure/table", "--type"): "ages are told apart as texts, too (tests/cli/test_types_everywhere.py)",
@@ -140,6 +150,7 @@ SILENT = {
     ("generate", "--rate"): "it takes its time (tests/unit/test_pace.py)",
     ("generate", "--topic"): "it needs a broker (tests/kafka/test_tools.py)",
 }
+SAMPLES |= {"--max-loss": ["0.1"], "--max-risk": ["0.05"], "--max-delay": ["20"], "--delay": ["30"]}
 SECONDS = re.compile(
     r'"(seconds|cpu_seconds)": [0-9.e-]+|[0-9.,]+/s|[0-9.,]+ (s|ms)\b|"[a-z_]*rate[a-z_]*": [0-9.e+-]+'
 )

@@ -50,13 +50,14 @@ BASES = {
     "reveal": ["p.yaml", "--role", "ward", "--column", "name"],
 }
 SAMPLES = {
-    "--name": ["shoal-0"], "--session": ["9"],
+    "--name": ["shoal-0"], "--verify": ["0.5"], "--session": ["9"],
     "--only": ["topics"], "--commands": [], "--json": [], "--allow-wider": [], "--yes": [], "--commit-every": ["9"],
     "--protocol": ["consumer"], "--metrics": [":0"], "--log": ["json"], "--topic": ["other"], "--brokers": ["b:1"],
     "--properties": ["client.properties"], "--policy": ["p.yaml"], "--group": ["g"], "--rows": ["7"], "--every": ["2"],
     "--follow": [], "--role": ["nobody"], "--user": ["bob"], "--output": ["seen.ndjson"], "--sent": ["at"],
     "--limit": ["5"], "--end": [], "--dry-run": [], "--out": ["figures"], "--data": ["data"], "--ring": ["other.json"],
     "--epoch": ["2"], "--vault": ["v.db"], "--column": ["number"], "--keys": ["missing.json"], "--audit": ["audit.log"],
+    "--watch": [],
 }  # fmt: skip
 
 
@@ -115,7 +116,7 @@ def log(monkeypatch) -> list[str]:
     monkeypatch.setattr(f"{KAFKA}.formats.registry.codec_of", lambda policy: None)
     monkeypatch.setattr(f"{KAFKA}.provision.commands.commands", lambda wanted, brokers: ["kafka-acls"])
     monkeypatch.setattr(f"{KAFKA}.provision.status.status", lambda service: Status(None))
-    monkeypatch.setattr(f"{KAFKA}.provision.passwords.password_of", lambda name, folder: f"password of {name}")
+    monkeypatch.setattr("shoal.runtime.provision.passwords.password_of", lambda name, folder: f"password of {name}")
     for name in ("send", "wait_for_rest"):
         monkeypatch.setattr(f"{KAFKA}.provision.control.{name}", lambda *told_of: None)
     monkeypatch.setattr("shoal.experiments.find", lambda name: lambda folder, data: told.append(f"{folder} {data}"))

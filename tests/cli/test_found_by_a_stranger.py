@@ -93,3 +93,25 @@ def test_a_report_of_curves_has_words_not_keys():
     curves = np.add.outer(np.arange(8), [0, 1, 2, 3])
     text = shoal.anonymize_series(curves, k=4, p=2)[1].text()
     assert not re.findall(r"^\s*\w+_\w+\s", text, re.M)
+
+
+@pytest.mark.parametrize("kind", ["table", "curves", "compare"])
+def test_names_and_values_of_a_page_are_text(shoal, tmp_path, kind):
+    """A column or value with a script in it is shown, not run."""
+    bad, worse = "<script>alert(1)</script>", "<img src=x onerror=alert(1)>"
+    if kind == "curves":
+        curves = {f"t{j}{worse}": [(i % 3) + j for i in range(12)] for j in range(6)}
+        pl.DataFrame({bad: [f"p{i}" for i in range(12)], **curves}).write_csv(tmp_path / "in.csv")
+        words = ("anonymize", "in.csv", "--series", "--id", bad, "--quasi", ",".join(curves), "--k", "4", "--p", "2")
+        done = shoal(*words, "-o", "out.csv", "--report", "page.html")
+    else:
+        rows = {bad: [i % 20 for i in range(60)], "zip": [f"{bad}{i % 3}" for i in range(60)], worse: [worse, "b"] * 30}
+        pl.DataFrame(rows).write_csv(tmp_path / "in.csv")
+        words = ("--quasi", f"{bad},zip", "--k", "3", "--report", "page.html")
+        more = ("--sensitive", worse, "-o", "out.csv") if kind == "table" else ("--methods", "mondrian")
+        done = shoal("anonymize" if kind == "table" else "compare", "in.csv", *words, *more)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page.html").read_text()
+    assert bad not in page
+    assert worse not in page
+    assert kind == "compare" or "&lt;script&gt;" in page or "&lt;img" in page  # a comparison names no column

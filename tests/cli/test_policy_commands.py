@@ -185,7 +185,7 @@ def test_check_measures_what_roles_learn_together(shoal):
 def test_check_without_data_says_which_keys_are_missing(shoal):
     done = shoal("check", "policy.yaml")
     assert done.returncode == 0
-    assert "'billing' is not at hand" in done.stderr
+    assert "'billing' is not available" in done.stderr
 
 
 SHORT = "c2hvcnQ="

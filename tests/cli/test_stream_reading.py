@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from shoal.cli import main
-from shoal.connect.events import Events, Sink
+from shoal.connect.events import Events
+from shoal.connect.pipes import MOST, opened
+from shoal.connect.sink import Sink
+from shoal.connect.sink import _zstd as sink_zstd
+from tests.cli.in_process import call
 
 
 def test_the_first_lines_do_not_decide_a_declared_type(tmp_path: Path) -> None:
@@ -28,6 +34,11 @@ def test_a_compressed_output_is_compressed_and_goes_on(tmp_path: Path) -> None:
         sink.write(pl.DataFrame({"a": [1]}))
         sink.close()
     assert gzip.decompress(file.read_bytes()) == b'{"a":1}\n{"a":1}\n'
+
+
+def in_process(words: list[str], folder: Path, stdin: bytes, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A command with any bytes on its standard input."""
+    return call(words, folder, stdin, environment)
 
 
 def run(*words: str) -> int:
@@ -52,3 +63,118 @@ def test_reasons_are_spelled_out_and_an_absent_column_is_an_error(
     said = capfd.readouterr().err
     assert "'domain'" in said
     assert "hint:" in said
+
+
+EVENTS = [{"time": t, "subject": f"p{t % 9}", "value": "xyz"[t % 3]} for t in range(60)]
+NDJSON = "".join(json.dumps(row) + "\n" for row in EVENTS).encode()
+CSV = pl.DataFrame(EVENTS).write_csv().encode()
+
+
+def zstd(data: bytes) -> bytes:
+    return sink_zstd(data)
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd], ids=["plain", "gzip", "zstd"])
+@pytest.mark.parametrize("kind", ["ndjson", "csv"])
+@pytest.mark.parametrize("named", [False, True])
+def test_standard_input_is_read_whatever_it_is(tmp_path: Path, pack: Any, kind: str, named: bool) -> None:
+    (tmp_path / "events.ndjson").write_bytes(NDJSON)
+    asked = ["--z", "2", "--window", "1h"]
+    plain = in_process(["stream", "events.ndjson", *asked], tmp_path, b"")
+    more = ["--format", kind] if named else []
+    piped = in_process(["stream", *asked, *more], tmp_path, pack({"ndjson": NDJSON, "csv": CSV}[kind]))
+    assert plain.returncode == piped.returncode == 0, piped.stderr
+    assert [row["value"] for row in map(json.loads, piped.stdout.splitlines())] == [
+        row["value"] for row in map(json.loads, plain.stdout.splitlines())
+    ]
+    assert piped.stdout.count("\n") > 40
+
+
+@pytest.mark.parametrize("name", ["out.ndjson.gz", "out.ndjson.zst", "out.csv.zst", "out.tsv"])
+def test_what_is_written_compressed_can_be_read_again(tmp_path: Path, name: str) -> None:
+    frame = pl.DataFrame({"a": ["x", 'say "é"', "tab\there"], "b": ["1", "2", "3"]})
+    sink = Sink(str(tmp_path / name))
+    sink.write(frame)
+    sink.write(frame)
+    sink.close()
+    again = pl.concat(list(Events(str(tmp_path / name), ["a", "b"], types={"a": "str", "b": "str"})))
+    assert again.equals(pl.concat([frame, frame]))
+
+
+def test_a_small_file_does_not_become_a_large_memory(tmp_path: Path) -> None:
+    """Of very much that is packed into little, only a piece at a time is unpacked."""
+    (tmp_path / "bomb").write_bytes(gzip.compress(b"\n" * (64 << 20)))
+    with opened(str(tmp_path / "bomb")) as stream:
+        assert all(len(piece) <= MOST for piece in iter(stream.read, b""))
+
+
+def test_a_pipe_that_broke_off_is_said(tmp_path: Path) -> None:
+    done = in_process(["stream", "--z", "2", "--window", "1h"], tmp_path, gzip.compress(NDJSON)[:-20])
+    assert done.returncode == 3
+    assert "broke off" in done.stderr
+
+
+def test_nothing_is_a_stream_of_no_events(tmp_path: Path) -> None:
+    done = in_process(["stream", "/dev/null", "--z", "2", "--window", "1h"], tmp_path, b"")
+    assert done.returncode == 0, done.stderr
+    assert not done.stdout
+
+
+def test_a_growing_file_is_followed(tmp_path: Path) -> None:
+    file = tmp_path / "events.ndjson"
+    file.write_text('{"a": 1}\n{"a"')
+    frames = iter(Events(str(file), ["a"], beat=0.01, follow=True))
+    assert next(frames)["a"].to_list() == [1]
+    assert next(frames).height == 0  # half a line is no event
+    with file.open("a") as more:
+        more.write(": 2}\n")
+    assert next(frame for frame in frames if frame.height)["a"].to_list() == [2]
+
+
+ROTATING = """
+dataset: visits
+columns:
+  time: {role: time, unit: s}
+  subject: subject
+  value: {role: quasi, hierarchy: path}
+views:
+  market:
+    show: [time, subject, value]
+    masks: {subject: {use: pseudonym, rotate: 10s}}
+    promises: [{use: z-anonymity, z: 2, window: 1h}]
+    method: z-anonymity
+"""
+
+
+def test_a_rotating_pseudonym_reads_times_that_came_as_text(tmp_path: Path) -> None:
+    """A CSV has no types: the period must be told from the text, or every name would read `*`."""
+    (tmp_path / "policy.yaml").write_text(ROTATING)
+    asked = ["stream", "--policy", "policy.yaml"]
+    told = [
+        [row["subject"] for row in map(json.loads, done.stdout.splitlines())]
+        for done in (in_process(asked, tmp_path, data, SHOAL_KEY="ab" * 32) for data in (NDJSON, CSV))
+    ]
+    assert told[0] == told[1]
+    assert len(told[0]) > 40
+    assert not any(name == "*" for name in told[0])
+    assert len(set(told[0])) > 9  # nine people, and more than one period
+
+
+def test_one_pass_makes_several_views(tmp_path: Path) -> None:
+    second = (
+        "  town:\n    show: [value]\n    promises: [{use: z-anonymity, z: 4, window: 1h}]\n    method: z-anonymity\n"
+    )
+    (tmp_path / "policy.yaml").write_text(ROTATING + second)
+    (tmp_path / "events.ndjson").write_bytes(NDJSON)
+    asked = ["stream", "events.ndjson", "--policy", "policy.yaml"]
+    for view in ("market", "town"):
+        done = in_process([*asked, "--view", view, "-o", f"{view}.ndjson"], tmp_path, b"", SHOAL_KEY="ab" * 32)
+        assert done.returncode == 0, done.stderr
+    words = [*asked, "--view", "market", "-o", "one.ndjson", "--also", "town=two.ndjson", "--snapshot", "state"]
+    done = in_process(words, tmp_path, b"", SHOAL_KEY="ab" * 32)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "one.ndjson").read_bytes() == (tmp_path / "market.ndjson").read_bytes()
+    assert (tmp_path / "two.ndjson").read_bytes() == (tmp_path / "town.ndjson").read_bytes()
+    done = in_process(words[:-4] + words[-2:], tmp_path, b"", SHOAL_KEY="ab" * 32)
+    assert done.returncode == 2
+    assert "other views" in done.stderr

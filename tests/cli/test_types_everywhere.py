@@ -9,7 +9,7 @@ import pytest
 
 from shoal.cli import COMMANDS, build, main
 
-READS = ("anonymize", "view", "verify", "measure", "attack", "compare", "init", "check")
+READS = ("anonymize", "view", "verify", "measure", "attack", "compare", "tune", "init", "check")
 
 
 @pytest.fixture
@@ -18,6 +18,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     days = "".join(f"{d:02}/{m:02}/1980,{d + m}\n" for d in range(1, 7) for m in range(1, 5))
     (tmp_path / "t.csv").write_text("born,n\n" + days)
     (tmp_path / "p.yaml").write_text("columns: {born: quasi, n: plain}\nviews: {r: {show: [n]}}\n")
+    promised = "promises: [{use: k-anonymity, k: 2}]"
+    (tmp_path / "q.yaml").write_text(
+        f"columns: {{born: quasi, n: plain}}\nviews: {{r: {{show: [born], {promised}}}}}\n"
+    )
     return tmp_path
 
 
@@ -34,6 +38,7 @@ BASES = {
     "measure": ["measure", "t.csv", "--quasi", "born"],
     "attack": ["attack", "t.csv", "t.csv", "--on", "born"],
     "compare": ["compare", "t.csv", "--quasi", "born", "--k", "2", "--methods", "datafly"],
+    "tune": ["tune", "q.yaml", "t.csv", "--k", "2", "--methods", "datafly"],
     "init": ["init", "t.csv", "-o", "draft.yaml"],
     "check": ["check", "p.yaml", "t.csv"],
 }

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
+
+from shoal.policy.load import parse
+from shoal.release.judge import Judge
+from shoal.views.role_view import RoleView
 
 POLICY = """
 dataset: patients
@@ -30,3 +35,17 @@ def test_a_column_the_role_must_not_see_breaks_the_release(shoal, tmp_path):
     assert "Ott" not in leaky.stdout + leaky.stderr
     (tmp_path / "good.csv").write_text("name,zip,age,diag\n*,,30,a\n*,,30,b\n")
     assert shoal("verify", "good.csv", "--policy", "policy.yaml").returncode == 0
+
+
+def test_pseudonyms_that_change_are_not_called_people():
+    """One person under two pseudonyms would count as two: the verdict says pseudonyms, and why."""
+    policy = parse(
+        "columns: {pid: subject, at: time, age: {role: quasi, type: int, hierarchy: range}}\n"
+        "views: {v: {show: [pid, age], masks: {pid: {use: pseudonym, rotate: 1d}},"
+        " promises: [{use: k-anonymity, k: 2}]}}"
+    )
+    judge = Judge(policy.schema, policy.views["v"].promises, subject="pid", view=RoleView.of(policy, "v"))
+    verdict = judge.judge(pl.DataFrame({"pid": ["a", "b"], "age": ["[20, 29]"] * 2}))
+    assert {(finding.unit, "counted several times" in finding.note) for finding in verdict.findings} == {
+        ("pseudonyms", True)
+    }

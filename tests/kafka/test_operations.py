@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from stage import GUARD, SECRET
 
 from shoal.policy.load import load
-from shoal.runtime.kafka.provision.widening import fingerprint
+from shoal.runtime.provision.widening import fingerprint
 
 pytestmark = pytest.mark.system
 

@@ -75,16 +75,42 @@ def test_every_event_that_too_few_people_support_is_found(rows, z):
 
 @settings(max_examples=15)
 @given(
-    st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 3), st.sampled_from(["p", "q"])), max_size=40),
-    st.sampled_from(["castle", "batches"]),
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 3), st.sampled_from(["p", "q"])), max_size=60),
+    st.sampled_from(["castle", "batches", "fads"]),
+    st.sampled_from(["distinct", "entropy", "recursive", "frequency"]),
+    st.sampled_from(["never", "forever", 9]),
 )
-def test_what_groups_release_passes(rows, name):
-    method: Any = STREAM_METHODS.decode({"use": name, "delay": 6})
-    promises = (KAnonymity(2), LDiversity(2, "diag"))
+def test_what_groups_release_passes(rows, name, kind, reuse):
+    """Whoever comes again, with whatever value: a group is judged by the people it was given to."""
+    method: Any = STREAM_METHODS.decode({"use": name, "delay": 6, "reuse": reuse})
+    promises = (KAnonymity(2), LDiversity(2, "diag", kind=kind))
     job = StreamJob(schema=GROUPS, promises=promises, method=method)
     frame = pl.DataFrame(rows, schema={"who": pl.String, "age": pl.Int64, "diag": pl.String}, orient="row")
     parts, runner = run(job, frame, 1.0)
     assert figures(runner)["verify_checked"] >= bool(parts)
+    assert figures(runner)["verify_not_judged"] == 0
+
+
+@settings(max_examples=10)
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 3), st.sampled_from(["p", "q"])), max_size=60),
+    st.sampled_from(["castle", "batches"]),
+    st.integers(0, 60),
+)
+def test_a_stream_that_goes_on_is_judged_from_there_and_says_what_was_not(rows, name, cut):
+    method: Any = STREAM_METHODS.decode({"use": name, "delay": 6, "reuse": "forever"})
+    job = StreamJob(schema=GROUPS, promises=(KAnonymity(2), LDiversity(2, "diag")), method=method)
+    frame = pl.DataFrame(rows, schema={"who": pl.String, "age": pl.Int64, "diag": pl.String}, orient="row")
+    first, second = ([], [])
+    before = LocalRunner(job, KEY, first.append)
+    before.feed(frame[:cut])
+    numbers: list[int] = []
+    after = LocalRunner(job, KEY, second.append, snapshot=before.snapshot(), verify=1.0, marks=numbers.extend)
+    after.feed(frame[cut:])
+    after.finish()
+    found = figures(after)
+    assert found["verify_checked"] + found["verify_not_judged"] >= bool(second)
+    assert found["verify_not_judged"] >= sum(n < cut for n in numbers)
 
 
 @pytest.mark.parametrize("shown", [["p", "p"], ["p", "q"]])
@@ -96,8 +122,25 @@ def test_a_group_of_one_person_or_one_value_is_found(shown):
         checker.check(Outcomes(frame.drop("who").cast(pl.String), np.arange(2)))
 
 
+def test_rows_that_are_said_to_be_one_group_and_do_not_read_alike_are_found():
+    checker = beside(GROUPS, [KAnonymity(2)], None, 1.0)
+    frame = pl.DataFrame({"who": ["a", "b"], "age": [3, 4], "diag": ["p", "q"]})
+    checker.feed(Batch(frame, np.arange(2), frame["who"], 0))
+    with pytest.raises(PromiseError, match="one text of a group"):
+        checker.check(Outcomes(frame.drop("who").cast(pl.String), np.arange(2), groups=np.array([0, 0])))
+
+
+def test_a_box_given_again_to_someone_who_breaks_it_is_found():
+    """The second group with the same cells is a group of its own; a single row is judged with the box it got."""
+    checker = beside(GROUPS, [KAnonymity(2), LDiversity(2, "diag")], None, 1.0)
+    frame = pl.DataFrame({"who": ["a", "b", "a", "b", "b"], "age": [3] * 5, "diag": ["p", "q", "q", "p", "p"]})
+    checker.feed(Batch(frame, np.arange(5), frame["who"], 0))
+    shown = frame.drop("who").cast(pl.String)
+    checker.check(Outcomes(shown[:4], np.arange(4), groups=np.array([0, 0, 2, 2])))
+    with pytest.raises(PromiseError, match="breaks 2-diversity"):
+        checker.check(Outcomes(shown[4:], np.array([4]), groups=np.array([0])))
+
+
 def test_what_cannot_be_judged_is_refused():
     with pytest.raises(UsageError, match="share above 0"):
         beside(EVENTS, [ZAnonymity(2, "5s")], None, 0.0)
-    with pytest.raises(UsageError, match="snapshot"):
-        beside(GROUPS, [KAnonymity(2)], None, 1.0, continued=True)

@@ -111,7 +111,8 @@ def test_every_table_method_keeps_promises_it_never_heard_of(name, frame, promis
     columns = {"age": Column("quasi"), "town": Column("quasi"), "pay": Column("sensitive"), "ill": Column("sensitive")}
     schema = Schema(columns | ({"who": Column("subject")} if people else {}))
     try:
-        release = anonymize(frame, schema=schema, promises=promises, method=method, seed=0)
+        # a sensitive value that only one person has links their rows: not what this is about
+        release = anonymize(frame, schema=schema, promises=promises, method=method, seed=0, waive=["linked-rows"])
     except PromiseError as error:
         if error.where != "promises":  # refused by the verifier: the method did not keep it
             raise

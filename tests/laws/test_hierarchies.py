@@ -17,6 +17,7 @@ from shoal.core.hierarchy import HIERARCHIES, Hierarchy
 from shoal.core.hierarchy.calendar import ORDER, Calendar
 from shoal.core.hierarchy.custom import Custom
 from shoal.core.hierarchy.grid import Grid
+from shoal.core.hierarchy.intervals import Intervals
 from shoal.core.hierarchy.path import Path
 from shoal.core.hierarchy.prefix import Prefix
 from shoal.core.hierarchy.range import Range
@@ -54,6 +55,9 @@ CASES = {
     "range, floats, snapped": _case(Range(snap=True, smallest=0.25), pl.Float64, FLOATS),
     "range, coded ends": _case(Range(bottom=-20, top=20, snap=True), pl.Int64, st.integers(-100, 100)),
     "range, coded ends, hull": _case(Range(bottom=-20, top=20), pl.Int64, st.integers(-100, 100)),
+    "intervals": _case(Intervals((-20, 0, 7, 50)), pl.Int64, st.integers(-100, 100)),
+    "intervals, one border": _case(Intervals((0.5,)), pl.Int64, st.integers(-2, 2)),
+    "intervals, floats": _case(Intervals((-20, 0.5, 7)), pl.Float64, FLOATS),
     "prefix": _case(Prefix(4), pl.String, TEXT),
     "prefix of words": _case(Prefix(2, words=True), pl.String, TEXT),
     "path": _case(Path(), pl.String, TEXT),
@@ -269,6 +273,9 @@ def test_a_tree_of_numbers_knows_a_column_of_floats():
         (lambda: Tree(nodes={}, children=2), "exactly one"),
         (lambda: Tree(children=1), "at least 2"),
         (lambda: Prefix(0), "at least 1"),
+        (lambda: Intervals(()), "at least one"),
+        (lambda: Intervals((3, 2)), "must rise"),
+        (lambda: Intervals((3, float("inf"))), "finite"),
         (lambda: Path(separator=""), "must not be empty"),
         (lambda: Path(depth=-1), "must not be negative"),
         (lambda: Grid(()), "positive metres"),
@@ -355,3 +362,19 @@ def test_the_shared_age_hierarchy_puts_80_under_75_to_79(shared):
 )
 def test_labels_that_read_as_an_interval_without_their_value_are_reported(label, doubtful):
     assert bool(Tree(nodes={label: ["80"], "other": ["90"]}).doubts()) == doubtful
+
+
+@given(
+    st.lists(st.integers(-20, 20), min_size=1, max_size=6, unique=True).map(sorted),
+    st.lists(st.integers(-30, 30), min_size=1),
+)
+def test_a_number_lies_in_every_interval_that_is_published_of_it(borders, numbers):
+    values = pl.Series(numbers).unique().sort()
+    shown = Intervals(tuple(borders)).preview(values)
+    for value, row in zip(values, shown.rows(), strict=True):
+        assert all(read(text).covers(value) for text in row)
+        below = max((b for b in borders if b <= value), default=None)
+        above = min((b for b in borders if b > value), default=None)
+        expected = f"[{below}, {above - 1}]" if below is not None and above is not None else None
+        if expected is not None and above - 1 > below:
+            assert row[1] == expected

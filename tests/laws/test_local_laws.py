@@ -17,15 +17,19 @@ from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Schema
 from shoal.core.table import Table, code
+from shoal.kernels.shared.promises import holds, workspace
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.rules import compile_rules
 from shoal.promises.t_closeness import TCloseness
 from shoal.tables import local_start
+from shoal.tables.datafly import Datafly
 from shoal.tables.improve import improve
 from shoal.tables.local import Local
+from shoal.tables.microaggregation import Microaggregation
 from shoal.tables.mondrian import Mondrian
+from shoal.tables.topdown import TopDown
 
 QUASI = {"age": Range(), "zip": Prefix(3), "job": Tree(nodes={"office": ["clerk", "judge"], "sea": ["pilot"]})}
 ROWS = st.fixed_dictionaries(
@@ -261,3 +265,37 @@ def test_a_column_of_names_is_suppressed_and_the_rest_survives() -> None:
     labels = Local(effort=200).group(table, [KAnonymity(5)]).labels
     assert np.bincount(labels).min() >= 5
     assert loss(table, labels) == pytest.approx(n)
+
+
+@pytest.mark.parametrize(("rows", "k"), [(60, 2), (60, 20), (240, 5), (240, 100), (600, 150)])
+@given(columns=st.integers(1, 4), seed=st.integers(0, 50))
+@settings(max_examples=4)
+def test_no_other_method_of_ours_loses_less(rows: int, k: int, columns: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    kind = random.normal(size=rows)
+    numbers = {f"n{j}": np.round(50 + 20 * (kind + random.normal(size=rows))) for j in range(columns)}
+    frame = pl.DataFrame({**numbers, "zip": [f"{v:03d}" for v in random.integers(0, 300, rows)]})
+    table = code(frame, Schema.build(quasi={**dict.fromkeys(numbers), "zip": Prefix(3)}))
+    found = loss(table, Local().group(table, [KAnonymity(k)]).labels)
+    others = [Mondrian(), Mondrian(strict=False), TopDown(), TopDown(near="group"), Microaggregation(), Datafly()]
+    for other in others:
+        assert found <= loss(table, other.group(table, [KAnonymity(k)]).labels) + 1e-9
+
+
+@given(frame=FRAMES, more=PROMISES, k=st.integers(1, 4), size=st.integers(1, 12), data=st.data())
+@settings(max_examples=80)
+def test_fewer_rows_than_the_least_size_never_keep_the_promises(
+    frame: pl.DataFrame, more: list[Promise], k: int, size: int, data: st.DataObject
+) -> None:
+    table = coded(frame, False)
+    rules = compile_rules(table, [KAnonymity(k), *more])
+    least = local_start.at_least(rules).k
+    rows = np.array(data.draw(st.permutations(range(table.size)))[:size], np.int32)
+    if holds(rules, rows, 0, len(rows), workspace(rules)):
+        assert len(rows) >= least
+
+
+def test_the_least_size_of_many_values_is_found() -> None:
+    overall = np.full(10, 0.1)
+    assert local_start._least_close(overall, 0.2, 1000) == 8  # eight of ten values, each matched up to its tenth
+    assert local_start._least_close(np.array([1.0]), 0.2, 1000) == 1

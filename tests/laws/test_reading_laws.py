@@ -43,6 +43,14 @@ def test_what_is_exact_comes_out_byte_for_byte(tmp_path_factory, cells):
     assert second.read_bytes() == first.read_bytes()
 
 
+def test_a_time_that_must_stay_exact_is_written_as_it_stood(tmp_path):
+    """A file gets times with a T: those with a space between day and hour stay text."""
+    for text in ("2000-01-01 00:00:00.000001", "2000-01-01T00:00:00.000001", "2000-01-01 00:00:00", "2000-01-01"):
+        (tmp_path / "in.csv").write_text(f"c,other\n{text},x\n")
+        files.write(files.read(str(tmp_path / "in.csv"), exact=["c", "other"]), str(tmp_path / "out.csv"))
+        assert (tmp_path / "out.csv").read_text() == f"c,other\n{text},x\n"
+
+
 @given(COLUMN)
 def test_no_column_loses_a_digit_by_being_read(cells):
     known = [c for c in cells if c is not None]

@@ -20,6 +20,7 @@ from shoal.masks.condition import Condition
 from shoal.promises import PROMISES
 from shoal.promises.base import Rule
 from shoal.promises.k_anonymity import KAnonymity
+from shoal.promises.kp_anonymity import KPAnonymity
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.series import SERIES_METHODS
 from shoal.series.banded import Banded
@@ -47,6 +48,7 @@ GIVEN: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
     "hierarchy": {
         "tree": ({"nodes": {"a": ["x", "y"], "b": ["z"]}}, {}),
         "range": ({"min": 0, "max": 40}, {}),
+        "intervals": ({"borders": (10, 20)}, {"values": [1, 12, 15, 25]}),
         "prefix": ({"length": 5}, {}),
         "path": ({"depth": 2}, {"values": ["a.x", "a.y", "b", "b.x.y"]}),
         "calendar": ({}, {"values": DATES}),
@@ -83,6 +85,7 @@ GIVEN: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
         "batches": ({"delay": 12}, {}),
         "castle": ({"delay": 12}, {}),
         "fads": ({"delay": 12}, {}),
+        "curves": ({"window": "10ms", "every": "5ms", "missing": "previous"}, {"promises": [KPAnonymity(3, 2)]}),
     },
 }
 CHECKS = [

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.policy.load import parse
-from shoal.runtime.kafka.provision.widening import seen_by_role, widened
+from shoal.runtime.provision.widening import seen_by_role, widened
 
 COLUMNS = {
     "time": "{role: time, late: 5s}",

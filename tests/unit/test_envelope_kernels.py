@@ -13,7 +13,10 @@ from hypothesis.extra.numpy import arrays
 from shoal.kernels.series.envelopes import form_groups, hulls
 from shoal.kernels.series.exchange import exchange
 from shoal.kernels.series.shape import correlation_loss
-from shoal.series.envelopes import _near
+from shoal.series import envelopes
+from shoal.series.envelopes import _near, unite
+from shoal.series.method import SeriesGrouping
+from shoal.series.subgroups import split_by_total
 
 small = st.integers(-9, 9).map(float)
 
@@ -223,3 +226,42 @@ def test_pattern_loss_is_the_cosine_distance_of_all_pairwise_differences(pair):
         assert out[0] == (0.0 if not any(a) and not any(b) else 1.0)
     else:
         assert out[0] == pytest.approx(1 - np.dot(a, b) / (np.linalg.norm(a) * np.linalg.norm(b)), abs=1e-9)
+
+
+@pytest.mark.parametrize("marked", [False, True])
+def test_bands_keep_k_p_and_words_and_lose_no_more(monkeypatch, marked):
+    """Many records exchange band by band, in threads: the outcome is one, whatever the number of cores."""
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(600, 8)).cumsum(axis=1) + rng.integers(0, 40, 600)[:, None]
+    word = rng.integers(0, 3, 600).astype(np.int32)
+    marks = rng.integers(0, 2, 600) if marked else None
+    k, p = 12, 3
+    group = unite(values, split_by_total(values, word, p), k)
+    monkeypatch.setattr(envelopes, "MANY", 100)
+    monkeypatch.setattr(envelopes, "BAND", 150)
+    before = SeriesGrouping(group.copy(), word)
+    found = []
+    for cores in (1, 2, 7):
+        monkeypatch.setattr(envelopes.os, "cpu_count", lambda cores=cores: cores)
+        found.append(envelopes.exchange(values, before, k, p, 3, marks))
+    assert all(np.array_equal(one.group, found[0].group) for one in found)
+    assert np.array_equal(group, before.group)
+    after = found[0]
+    assert np.array_equal(after.word, word)
+    assert np.bincount(after.group).min() >= k
+    cells = np.unique(after.group.astype(np.int64) * 3 + word, return_counts=True)[1]
+    assert cells.min() >= p
+
+    def lost(one):
+        return sum(
+            (one == g).sum() * np.sqrt(np.mean(np.ptp(values[one == g], axis=0) ** 2)) for g in range(one.max() + 1)
+        )
+
+    assert lost(after.group) < lost(group)
+    if marked:  # every subgroup keeps its marks
+        for one in (group, after.group):
+            assert sorted(np.bincount(one * 6 + word * 2 + marks)) == sorted(np.bincount(group * 6 + word * 2 + marks))
+    bands = envelopes._bands(values, group, 0)
+    assert sorted(np.concatenate(bands)) == list(range(600))
+    assert len(bands) > 2
+    assert all(set(group[a]).isdisjoint(group[b]) for a, b in itertools.pairwise(bands))

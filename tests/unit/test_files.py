@@ -131,3 +131,11 @@ def test_standard_input_and_output(monkeypatch, capsysbinary):
     frame = files.read("-")
     files.write(frame, "-")
     assert capsysbinary.readouterr().out == b"a,b\n1,2\n"
+
+
+@pytest.mark.parametrize("kind", [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64])
+@pytest.mark.parametrize("suffix", ["csv", "ndjson", "parquet"])
+def test_whole_numbers_of_every_width_are_written_and_read_back(tmp_path, kind, suffix):
+    frame = pl.DataFrame({"a": pl.Series([1, None, 3], dtype=kind), "b": ["x", "y", None]})
+    files.write(frame, str(tmp_path / f"out.{suffix}"))
+    assert files.read(str(tmp_path / f"out.{suffix}"))["a"].cast(kind).to_list() == [1, None, 3]

@@ -16,16 +16,17 @@ def test_a_run_whose_time_was_up_claims_nothing(monkeypatch: pytest.MonkeyPatch,
     assert fuzz.main() == 2
     said = capsys.readouterr().out
     assert "nothing found" not in said
-    assert "0 of 1 families ended, 0 examples, no whole round; not tried to the end: files" in said
+    assert "0 of 1 families ended, 0 examples (files 0), no whole round; not tried to the end: files" in said
 
 
 def test_families_examples_and_whole_rounds_are_counted() -> None:
     names = ["z", "files"]
     assert fuzz.summary(names, [fuzz.Ended("z", 200)]) == (
-        "1 of 2 families ended (z), 200 examples, no whole round; not tried to the end: files; nothing found"
+        "1 of 2 families ended (z), 200 examples (z 200, files 0), no whole round; not tried to the end: files; "
+        "nothing found"
     )
     assert fuzz.summary(names, [fuzz.Ended("z", 1000), fuzz.Ended("files", 500), fuzz.Ended("z", 1, False)]) == (
-        "2 of 2 families ended (z, files), 1,501 examples, whole rounds: 1; nothing found"
+        "2 of 2 families ended (z, files), 1,501 examples (z 1,001, files 500), whole rounds: 1; nothing found"
     )
 
 
@@ -33,7 +34,20 @@ def test_every_family_has_its_laws() -> None:
     assert set(fuzz.FAMILIES) >= {
         *("tables", "curves", "z", "groups", "windows", "views", "policies", "files", "state"),
     }
-    assert all((fuzz.ROOT / fuzz.LAWS / file).is_file() for files in fuzz.FAMILIES.values() for file in files)
+    listed = [file for files in fuzz.FAMILIES.values() for file in files]
+    assert all((fuzz.ROOT / fuzz.LAWS / file).is_file() for file in listed)
+    assert len(set(listed)) == len(listed)
+
+
+def test_every_file_of_random_laws_is_in_a_family() -> None:
+    tests = fuzz.ROOT / fuzz.LAWS
+    random = {
+        str(file.relative_to(tests))
+        for room in ("laws", "attacks")
+        for file in (tests / room).glob("test_*.py")
+        if "@given" in file.read_text()
+    }
+    assert random <= {file for files in fuzz.families().values() for file in files}
 
 
 @pytest.mark.parametrize(("law", "code"), [("assert x == x", 0), ("assert x < 50", 1)])

@@ -7,9 +7,9 @@ import pytest
 from shoal.core.errors import PolicyError, ShoalError
 from shoal.policy.load import parse
 from shoal.runtime.kafka.provision.layout import Right, layout
-from shoal.runtime.kafka.provision.passwords import refuse_shared_variables
 from shoal.runtime.kafka.provision.served import definition
-from shoal.runtime.kafka.provision.widening import seen_by_role, widened
+from shoal.runtime.provision.passwords import refuse_shared_variables
+from shoal.runtime.provision.widening import seen_by_role, widened
 
 POLICY = """
 dataset: patients

@@ -33,11 +33,16 @@ class Waiting:
     def reasons(self) -> dict[str, int]:
         return {"rare": self.withheld // 2, "too_late": self.withheld - self.withheld // 2}
 
+    @property
+    def judged(self) -> tuple[int, int]:
+        return self.withheld, self.held
+
 
 @pytest.fixture
 def counters() -> Counters:
     made = Counters.of(["ward", "research"])
     made.read, made.dead, made.lag, made.restoring = 100, 3, {0: 7, 1: 0}, False
+    made.verify = 0.1
     made.written |= {"ward": 97, "research": 60}
     made.stand("research", [Waiting(20, 5, 4, 1_000), Waiting(10, 2, None, None)])
     for seconds in (0.004, 0.02, 0.02, 30.0):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import itertools
+import os
 import subprocess
 import sys
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+from shoal.kernels import lazy, ready
 from shoal.kernels.compile import PLAIN, kernel, light
 from shoal.kernels.talk import compiling
 
@@ -84,3 +88,70 @@ def test_a_small_release_is_judged_without_the_compiler(tmp_path):
         "except SystemExit as done:\n    sys.exit(done.code or 10 * ('numba' in sys.modules))\n"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
+
+
+BOXES = """
+import sys
+import numpy as np
+from shoal.kernels.shared.boxes import group_boxes
+codes, labels = np.array([[1, 2], [3, 4], [5, 0]], np.int32), np.array([0, 0, 1], np.int32)
+low, high = group_boxes(codes, labels, 2)
+first = "numba" in sys.modules
+assert low.tolist() == [[1, 2], [5, 0]] and high.tolist() == [[3, 4], [5, 0]]
+turned, _ = group_boxes(np.asfortranarray(codes), labels, 2)  # another kind of array is another variant
+assert turned.tolist() == low.tolist()
+again, _ = group_boxes(codes, labels, 2)
+assert again.tolist() == low.tolist()
+sys.exit(10 + first)
+"""
+
+
+def test_what_was_compiled_before_runs_without_the_compiler(tmp_path):
+    def run():
+        known = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+        return subprocess.run([sys.executable, "-c", BOXES], env=known, check=False).returncode - 10
+
+    assert run() == 1
+    kept = sorted(tmp_path.rglob("group_boxes*.ready"))
+    assert len(kept) == 2
+    assert run() == 0
+    for file in kept:
+        file.write_bytes(file.read_bytes()[:-9])
+    assert run() == 1  # a damaged file is not used
+
+
+class _Pair(NamedTuple):
+    first: object
+    second: object
+
+
+def test_kinds_tell_apart_whatever_the_compiler_tells_apart():
+    numba = pytest.importorskip("numba")
+    grid = np.zeros((4, 4), np.int32)
+    still = grid.copy()
+    still.flags.writeable = False
+    arrays = [grid, still, grid.T[1:], grid[:, ::2], grid[0], np.zeros(3), np.zeros(3, np.int64), np.zeros(3, bool)]
+    arrays += [np.asfortranarray(np.zeros((2, 3), np.int32)), np.zeros(9, np.uint8)[1:].view(np.int64)]
+    values = [*arrays, 1, -5, True, 1.5, np.int32(3), np.int64(3), np.float64(2), np.bool_(True), np.uint64(1)]
+    values += [(1, 2), (1, 2.0), _Pair(grid, 1), _Pair(grid, 1.0), _Pair(still, 1), (grid, 1)]
+    assert None not in [ready._kind(value) for value in values]
+    for one, other in itertools.combinations_with_replacement(values, 2):
+        if ready._kind(one) == ready._kind(other):
+            assert numba.typeof(one) == numba.typeof(other)
+    assert ready._kind([1]) is ready._kind(None) is ready._kind("a") is ready._kind(2**63) is None
+
+
+def test_a_kernel_that_is_called_often_is_left_to_the_compiler(monkeypatch):
+    monkeypatch.setattr(lazy, "OFTEN", 3)
+    asked = []
+
+    def found(function, arguments):
+        asked.append(arguments)
+        return function
+
+    def work(number):
+        return number + 1
+
+    often = lazy.Lazy(work, lambda: lambda number: number + 1, found)
+    assert [often(number) for number in range(5)] == [1, 2, 3, 4, 5]
+    assert asked == [(0,), (1,), (2,)]

@@ -121,12 +121,6 @@ def test_marks_are_equal_where_codes_share_a_node(table: Table) -> None:
             node = levels.codes[:, chosen[j, at]]
             mark = tree.mark[tree.offset[j] + np.arange(levels.size) * depth[j] + at]
             assert ((node[:, None] == node) == (mark[:, None] == mark)).all()
-    boxes = np.stack([table.matrix[:-1], table.matrix[1:]], 1)
-    boxes.sort(1)
-    for box, vector in zip(boxes, lattice.vectors_of(tree, boxes), strict=True):
-        for j, levels in enumerate(table.levels):
-            together = [levels.codes[box[0, j], at] == levels.codes[box[1, j], at] for at in chosen[j, : depth[j]]]
-            assert vector[j] == together.index(True)
     assert len({tuple(v) for v in every_vector(depth)}) == np.prod(depth)
 
 

@@ -24,6 +24,7 @@ from shoal.kernels.tables.local_groups import make_groups, new_draft
 from shoal.kernels.tables.local_hooks import grows, only_counts_rows
 from shoal.kernels.tables.local_pairs import make_pairs
 from shoal.kernels.tables.local_rebuild import _rebuild
+from shoal.kernels.tables.local_rest import LEAST, NEAREST, _nearest_rows, grow_region
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.rules import compile_rules
@@ -180,6 +181,7 @@ def test_a_rebuild_is_the_slow_one(table: Table, k: int, l: int, people: bool, s
         np.empty(n + 1, np.int32),
         work,
         np.zeros(work.count.shape[0]),
+        np.zeros((n + 1, rules.kind.shape[0], work.count.shape[0])),
         np.array([seed], np.uint64),
     )
     expected, total = slowly(table, k, l, Draws(seed))
@@ -187,3 +189,46 @@ def test_a_rebuild_is_the_slow_one(table: Table, k: int, l: int, people: bool, s
     if made:
         assert loss == total
         assert [np.flatnonzero(draft.label[:n] == g).tolist() for g in range(made)] == [sorted(g) for g in expected]
+
+
+@given(st.integers(2, 60), st.integers(2, 7), st.integers(0, 1 << 40))
+@settings(max_examples=40)
+def test_a_region_grows_as_slowly(n: int, k: int, seed: int) -> None:
+    """No two costs are equal here, so that only first rows are drawn."""
+    random = np.random.default_rng(seed % 1000)
+    frame = pl.DataFrame({"x": random.normal(size=n), "y": random.normal(size=n)})
+    table = code(frame, Schema.build(quasi={"x": None, "y": None}))
+    draws, line, expected = Draws(seed), list(range(n)), []
+    while len(line) >= k:
+        start = line[draws.below(len(line))]
+        near = sorted(line, key=lambda row: cost(table, [start, row]) if row != start else -1)
+        near = near[1 : max(LEAST, NEAREST * k)]
+        group = [start]
+        while len(group) < k:
+            draws.below(1)  # where equal rows would be looked at first
+            group.append(min(near, key=lambda row: cost(table, [*group, row])))
+            near.remove(group[-1])
+        expected.append(sorted(group))
+        for place in sorted((line.index(row) for row in group), reverse=True):
+            last = line.pop()
+            if place < len(line):
+                line[place] = last
+    rules, labels = compile_rules(table, [KAnonymity(k)]), np.empty(n, np.int32)
+    ids = np.arange(n, dtype=np.int32)
+    made = grow_region(
+        table.matrix, ids, make_pairs(table.shape()), rules, True, labels, 3, np.array([seed], np.uint64)
+    )
+    assert made == len(expected)
+    assert [np.flatnonzero(labels == g + 3).tolist() for g in range(made)] == expected
+    assert np.flatnonzero(labels < 0).tolist() == sorted(line)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=30), st.data())
+@settings(max_examples=60)
+def test_the_nearest_rows_are_those_of_the_least_prices(prices: list[int], data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, len(prices)))
+    near, heap = np.empty(len(prices), np.int64), np.empty(len(prices))
+    _nearest_rows(np.array(prices, np.float64), len(prices), size, near, heap)
+    assert len(set(near[:size].tolist())) == size
+    assert sorted(prices[z] for z in near[:size]) == sorted(prices)[:size]
+    assert prices[near[0]] == min(prices)

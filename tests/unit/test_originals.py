@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 from shoal.connect import files
-from shoal.connect.events import Events, Sink
+from shoal.connect.events import Events
+from shoal.connect.sink import Sink
 from shoal.core.errors import UsageError
 from shoal.core.originals import guarded, keep_apart
 

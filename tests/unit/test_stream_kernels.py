@@ -91,7 +91,7 @@ def nothing_published(boxes: int, k: int) -> Published:
         np.zeros(boxes), np.zeros(boxes, np.bool_), np.zeros((boxes, k), np.int64), np.zeros((boxes, k), np.int64),
         np.zeros((boxes, k, 0), np.int32), np.zeros((1, 0, 16), np.int32), np.zeros(boxes, np.int64),
         np.zeros(boxes, np.int64), np.zeros((3, CELLS + 1, boxes // 64 + 1), np.uint64),
-        np.zeros((3, DEPTH, CELLS, boxes // 64 + 1), np.uint64), np.zeros(2, np.int64), np.full(boxes, -1, np.int64),
+        np.zeros((3, DEPTH, CELLS, boxes // 64 + 1), np.uint64), np.zeros(3, np.int64), np.full(boxes, -1, np.int64),
     )  # fmt: skip
 
 

@@ -282,7 +282,7 @@ def test_compiled_code_lives_under_the_hash_of_a_kernel_and_of_all_it_calls(tmp_
     import shutil
     from pathlib import Path
 
-    from shoal.kernels import kept as how
+    from shoal.kernels import stamps as how
     from shoal.kernels.shared import boxes
     from shoal.kernels.tables import mondrian
 

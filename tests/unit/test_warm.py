@@ -9,7 +9,10 @@ from shoal.runtime.warm import warm
 from shoal.streams import STREAM_METHODS
 
 GROUPS = "[{use: k-anonymity, k: 5}, {use: l-diversity, l: 2, column: diag}]"
-PROMISES = {"z-anonymity": "[{use: z-anonymity, z: 5, window: 1h}]"}
+PROMISES = {
+    "z-anonymity": "[{use: z-anonymity, z: 5, window: 1h}]",
+    "curves": "[{use: kP-anonymity, k: 4, p: 2}]",
+}
 
 POLICY = """
 dataset: patients

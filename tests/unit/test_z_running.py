@@ -25,7 +25,8 @@ from shoal.core.schema import Column, Schema
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.rescan import rescan
 from shoal.promises.z_anonymity import ZAnonymity
-from shoal.release.position import Position, read, snapshot_file
+from shoal.release.checkpoints import read
+from shoal.release.position import Position, snapshot_file
 from shoal.release.stream import LocalRunner, StreamJob
 from shoal.streams.base import Batch
 from shoal.streams.chains import Coder
