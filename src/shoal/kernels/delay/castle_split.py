@@ -29,6 +29,7 @@ def split(tuples, prints, rules, work, rows, count, salt, label):
         label[z] = 0
     if people_in(rules, rows, ZERO, count, work) < 2 * rules.k:
         return 1
+    # one work space for all parts: a split may have thousands, and each would allocate its own
     near = np.empty(count)
     seeds = np.empty(count, np.int64)
     part = np.empty(count, np.int64)
@@ -44,14 +45,17 @@ def split(tuples, prints, rules, work, rows, count, salt, label):
             if label[z] < 0:
                 part[size] = z
                 size += 1
+        # the choice hangs on the records alone, so a replay after a crash publishes the same parts
         seed = part[pick(salt, prints[rows[part[0]]] + parts, size)]
         seeds[parts] = rows[seed]
         if not _part(tuples, rules, work, rows, count, seed, near, label, parts, part):
             break
         parts += 1
+    # one part is the cluster itself; it keeps one label, so that nothing looks split
     if parts < 2:
         return _whole(label, count)
     _spread(tuples, rows, count, label, seeds, parts)
+    # k holds by construction, but whoever was spread may have brought too much of one sensitive value
     if rules.kind.shape[0] > 0 and not _all_hold(rules, work, rows, count, label, parts, part):
         return _whole(label, count)
     return parts
@@ -89,9 +93,11 @@ def stretch(tree, scaled, path, low, high, gap, level, seeds, p, row):
     """Part p takes in a tuple; ``seeds[p]`` is one of its members."""
     for j in range(tree.shape[0]):
         if tree[j]:
+            # one member stands for the part: all of them agree at its level. The root is common, so this ends
             while path[seeds[p], j, level[p, j]] != path[row, j, level[p, j]]:
                 level[p, j] += 1
         elif scaled[row, j] < 0:
+            # a missing number: together with numbers only the whole column covers it
             gap[p, j] = True
         else:
             low[p, j] = min(low[p, j], scaled[row, j])
@@ -108,6 +114,7 @@ def _growth(tuples, low, high, gap, level, seeds, p, j, row):
         return tuples.cost[seeds[p], j, at] - tuples.cost[seeds[p], j, level[p, j]]
     value = tuples.scaled[row, j]
     if gap[p, j] or value < 0:
+        # a part costs the whole column once it mixes missing and present numbers: was it so before, is it so now?
         mixed = gap[p, j] and low[p, j] <= high[p, j]
         mixes = (gap[p, j] or value < 0) and (low[p, j] <= high[p, j] or value >= 0)
         before = tuples.weight[j] if mixed else max(0.0, high[p, j] - low[p, j])
@@ -151,6 +158,7 @@ def _part(tuples, rules, work, rows, count, seed, near, label, number, part):
                 quota[rules.value[0, rows[z]]] += 1
                 free += 1
         for v in range(quota.shape[0]):
+            # rounded up: rounded down, the shares of rare values would not add up to k
             quota[v] = -((-rules.k * quota[v]) // max(1, free))
         found = _nearest_people(tuples, rules, rows, count, seed, near, label, part, taken, quota)
         fine = found and holds(rules, part, ZERO, rules.k, work)
@@ -168,6 +176,7 @@ def _nearest_people(tuples, rules, rows, count, seed, near, label, part, taken, 
         near[z] = np.inf
         if label[z] < 0:
             near[z] = pair_cost(tree, weight, scaled, path, cost, rows[seed], rows[z])
+    # first of all, also among tuples that are equal to it
     near[seed] = -1.0
     size = ZERO
     while size < rules.k:
@@ -179,10 +188,12 @@ def _nearest_people(tuples, rules, rows, count, seed, near, label, part, taken, 
                 best = z
         if best < 0:
             return False
+        # looked at once, whether it is taken or not
         near[best] = np.inf
         value = rules.value[0, rows[best]] if rules.kind.shape[0] > 0 else 0
         if quota[value] <= 0:
             continue
+        # a second tuple of a person adds nobody to the crowd; _spread finds a part for it
         known = False
         for y in range(size):
             if rules.people > 0 and rules.person[part[y]] == rules.person[rows[best]]:

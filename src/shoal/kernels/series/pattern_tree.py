@@ -18,6 +18,7 @@ def create_tree(codes, records, p, leaf, leaf_level, leaf_good):
     levels = codes.shape[0]
     order = records.copy()
     spare = np.empty_like(order)
+    # a stack instead of recursion; its stretches lie apart, so there are at most as many as records
     starts = np.empty(len(order) + 1, np.int64)
     stops = np.empty(len(order) + 1, np.int64)
     depths = np.empty(len(order) + 1, np.int64)
@@ -28,19 +29,24 @@ def create_tree(codes, records, p, leaf, leaf_level, leaf_good):
         waiting -= 1
         start, stop, level = starts[waiting], stops[waiting], depths[waiting]
         size = stop - start
+        # a finer word that all of them share costs nobody any company
         while size >= p and level + 1 < levels and _agree(codes[level + 1], order, start, stop):
             level += 1
+        # fewer than 2P records cannot make two good leaves: the paper stops here, too
         good_as_it_is = p <= size < 2 * p or level + 1 == levels
         scattered = 0
         largest = 0
         if size >= p and not good_as_it_is:
             scattered, largest = _sort_by_code(codes[level + 1], order, start, stop, p, spare)
+        # if no part of the split would have P records, all would be bad leaves; the node stays whole instead
         if size < p or good_as_it_is or largest < p:
             for at in range(start, stop):
                 leaf[order[at]] = leaves
             leaf_level[leaves], leaf_good[leaves] = level, size >= p
             leaves += 1
             continue
+        # small parts together have P records: they stay one good leaf at this level. Fewer than P become bad leaves
+        # at the finer one and are recycled
         merged = -1
         if scattered >= p:
             merged = leaves
@@ -82,6 +88,7 @@ def _sort_by_code(code, order, start, stop, p, spare):
     for at in range(start, stop):
         keys[at - start] = code[order[at]]
         spare[at] = order[at]
+    # stable, because the order of equal words decides the numbers of leaves, and a release must not hang on it
     ranks = np.argsort(keys, kind="mergesort")
     for at in range(start, stop):
         order[at] = spare[start + ranks[at - start]]
@@ -113,6 +120,7 @@ def recycle(codes, level, good, p, words):
             bad += 1
             top = max(top, level[record])
     loose = np.zeros(words, np.int32)
+    # words that good records publish already: whoever joins them has P companions at once
     settled = np.zeros(words, np.bool_)
     for record in range(n):
         if good[record]:
@@ -130,6 +138,7 @@ def recycle(codes, level, good, p, words):
                 level[record] = current
                 bad -= 1
         for record in range(n):
+            # only after the level is done: a word that became good takes its next guests from a coarser level
             settled[code[record]] |= good[record] and level[record] == current
     return bad
 
@@ -162,12 +171,15 @@ def refine(codes, loss, order, level, good, p, share, words, passes):
                     record = order[target, end]
                     now = level[record]
                     end += 1
+                    # the word it leaves must keep P records
                     if not good[record] or now == target or count[codes[now, record]] <= p:
                         continue
                     if loss[target, record] < loss[now, record] and loss[target, record] <= share * loss[now, record]:
+                        # taken off at once, so that the next willing record sees how many really stay
                         count[codes[now, record]] -= 1
                         joining[willing] = record
                         willing += 1
+                # too few for the new word: all of them go back where they were
                 enough = count[word] + willing >= p
                 for at in range(willing):
                     record = joining[at]

@@ -16,6 +16,7 @@ def _beta_fraction(a, b, x):
     d = 1.0 - (a + b) * x / (a + 1.0)
     d = 1.0 / (d if abs(d) > _TINY else _TINY)
     out = d
+    # about sqrt(max(a, b)) terms are needed; the bound is for counts far beyond any population
     for m in range(1, 20000):
         even = m * (b - m) * x / ((a + 2 * m - 1.0) * (a + 2 * m))
         d = 1.0 + even * d
@@ -45,7 +46,9 @@ def at_least(k, n, p):
     if p >= 1.0:
         return 1.0
     a, b = float(k), float(n - k + 1)
+    # in log space: the factors alone overflow for a thousand people
     front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(p) + b * math.log1p(-p)
+    # on this side of the mean the fraction converges quickly; on the other its mirror does
     if p < (a + 1.0) / (a + b + 2.0):
         return math.exp(front) * _beta_fraction(a, b, p) / a
     return 1.0 - math.exp(front) * _beta_fraction(b, a, 1.0 - p) / b
@@ -102,6 +105,7 @@ def sum_at_least(k, ns, ps):
             for j in range(i + 1):
                 both[i] += total[j] * one[i - j]
         total[:] = both
+    # k is small and the tail is long: what lies below k is summed, and the tail is the rest
     below = total.sum()
     # for two classes a small tail is summed itself: the complement would lose it
     return two_at_least(k, ns, ps) if below > 0.5 and ns.size == 2 else max(0.0, 1.0 - below)
@@ -136,6 +140,7 @@ def realizations(rng, shares, logits, own, samples, out):
         if q <= 0.0:
             continue
         step = math.log1p(-q)
+        # the gap to the next hit is geometric: drawn at once, so that misses cost nothing
         at = int(math.log(1.0 - rng.random()) / step)
         while at < samples:
             for c in range(out.shape[0]):
@@ -151,5 +156,6 @@ def match_tails(k, sizes, own, logs, out):
     ps = np.empty(sizes.size)
     for s in range(logs.shape[1]):
         for c in range(sizes.size):
+            # sums of logs may end a hair above 0, and no probability is above 1
             ps[c] = math.exp(min(logs[c, s], 0.0))
         out[s] = sum_at_least(k, ns, ps)

@@ -62,6 +62,7 @@ def fingerprint(data, start, length, key0, key1):
         a, b, c, d = _round(a, b, c, d)
         a ^= word
         at += _U(8)
+    # the length is part of the last word, so that texts which differ by zero bytes at their end differ
     word = _U(length & 0xFF) << _U(56)
     for j in range(length % 8):
         word |= _U(data[at + _U(j)]) << _U(8 * j)
@@ -73,6 +74,7 @@ def fingerprint(data, start, length, key0, key1):
     for _ in range(4):
         a, b, c, d = _round(a, b, c, d)
     out = np.int64(a ^ b ^ c ^ d)
+    # zero means none; that one text in 2^64 shares its print with another is within the error of any print
     return out if out != 0 else np.int64(1)
 
 
@@ -87,6 +89,7 @@ def fingerprints(data, starts, lengths, key0, key1, out):
 def distinct(prints, codes, first):
     """Number equal fingerprints alike, in order of appearance; 0 gets code -1. Returns how many. O(n) expected."""
     capacity = 16
+    # at most half full: probes of one or two slots on average
     while capacity < 2 * prints.size:
         capacity *= 2
     table = np.full(capacity, -1, np.int32)
@@ -97,6 +100,7 @@ def distinct(prints, codes, first):
         if p == 0:
             codes[i] = -1
             continue
+        # the prints are random already; another hash would only cost
         slot = p & mask
         while table[slot] >= 0 and prints[first[table[slot]]] != p:
             slot = (slot + 1) & mask
@@ -151,6 +155,7 @@ def _cut(data, start, length, separator, depth, reverse, ends, cuts):
         steps = depth
     level = 0
     for s in range(steps - 1, -1, -1):
+        # an empty step at the front names nothing, and too long a path loses steps from its middle
         if ends[s] > 0 and (s == steps - 1 or s < cuts.size - 1):
             cuts[level] = ends[s]
             level += 1

@@ -36,10 +36,12 @@ def _halve(low, high, weight, order, start, stop, rounds, spare, grown):
     first = start
     second = start
     for _ in range(rounds):
+        # the farthest from the farthest: after few rounds the pair is nearly the widest, without comparing all pairs
         first, second = second, _farthest(low, high, weight, order, start, stop, order[second])
     a, b = order[first], order[second]
     low_a, high_a = low[a].copy(), high[a].copy()
     low_b, high_b = low[b].copy(), high[b].copy()
+    # one part grows from the left end of the spare, the other from the right: one array holds both
     left, right = start, stop
     for at in range(start, stop):
         row = order[at]
@@ -88,6 +90,7 @@ def top_down(low, high, weight, order, k, rounds, grown=True):
     while waiting:
         waiting -= 1
         start, stop = starts[waiting], stops[waiting]
+        # two parts of k do not fit into fewer than 2k rows
         if stop - start < 2 * k:
             label[order[start:stop]] = groups
             groups += 1
@@ -109,8 +112,10 @@ def _adjust(low, high, weight, label, groups, k):
     box_low = np.full((groups, columns), np.inf)
     box_high = np.full((groups, columns), -np.inf)
     size = np.zeros(groups, np.int64)
+    # the rows of a group as a linked list: groups exchange rows without moving arrays
     first = np.full(groups, -1, np.int64)
     following = np.full(n, -1, np.int64)
+    # backward, so that each list names its rows in ascending order
     for row in range(n - 1, -1, -1):
         g = label[row]
         size[g] += 1
@@ -123,6 +128,7 @@ def _adjust(low, high, weight, label, groups, k):
     for g in range(groups):
         if size[g] == 0 or size[g] >= k:
             continue
+        # what both ways cost, in the same measure: rows x penalty of the box they would get
         need = k - size[g]
         nearest, donor = _neighbours(box_low, box_high, size, weight, g, k)
         if nearest < 0:
@@ -145,6 +151,7 @@ def _adjust(low, high, weight, label, groups, k):
                 _stretch(box_low[g], box_high[g], low[row], high[row])
             size[g] += need
             size[donor] -= need
+            # a box shrinks only by looking at all who stay; the plan has done that
             box_low[donor], box_high[donor] = rest_low, rest_high
         else:
             row = first[g]
@@ -171,6 +178,7 @@ def _neighbours(box_low, box_high, size, weight, g, k):
         union = _width(box_low[g], box_high[g], box_low[h], box_high[h], weight)
         if union < least:
             least, nearest = union, h
+        # who gives k - size[g] rows away must itself keep k
         if union < least_donor and size[h] >= 2 * k - size[g]:
             least_donor, donor = union, h
     return nearest, donor

@@ -17,6 +17,7 @@ def content(rows, nodes, people, chains, counts):
     seen = np.zeros(2 * capacity, np.int64)
     kept = 0
     for i in range(rows.shape[0]):
+        # column 2 is the value itself, the most precise node: the same pair again changes no set
         key = pair_key(rows[i, 2], rows[i, 1])
         slot = find(seen, key)
         if seen[slot] != 0:
@@ -27,6 +28,7 @@ def content(rows, nodes, people, chains, counts):
             node = rows[i, 2 + level]
             chains[kept, level] = node
             at = find(nodes, node)
+            # an expired node may have left its slot to another: whose slot it is has to be asked
             counts[kept, level] = nodes[at + ONE] & _COUNT if node != 0 and nodes[at] == node else 0
         kept += 1
     return kept
@@ -73,6 +75,7 @@ def set_prints(people, chains, counts, z, top, first, second):
             stop += 1
         few = stop - start <= FEW
         if not few:
+            # a table per person with many values; two words per slot and at most half full, so that probes stay short
             words = 4
             while words < 4 * (stop - start):
                 words *= 2
@@ -99,6 +102,7 @@ def set_prints(people, chains, counts, z, top, first, second):
                 new = seen[slot] == 0
                 seen[slot] = node
             if new:
+                # a sum, because a set has no order; two of them, because a million people may meet by chance in 64 bits
                 first[person] += _mix(node, np.int64(0x5851F42D4C957F2D))
                 second[person] += _mix(node, np.int64(0x14057B7EF767814F))
         start = stop
@@ -122,6 +126,7 @@ def group_sizes(first, second, sizes):
             empty += 1
             continue
         slot = (first[i] ^ (first[i] >> 32)) & mask
+        # the whole print is compared, the table only says where to look
         while table[slot] >= 0 and (first[head[table[slot]]] != first[i] or second[head[table[slot]]] != second[i]):
             slot = (slot + 1) & mask
         if table[slot] < 0:
