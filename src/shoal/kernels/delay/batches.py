@@ -49,6 +49,7 @@ def plan_windows(
         if at > last and not finish:
             break
         at = min(at, last)
+        # all that arrived until then are planned together, not only who is due: more companions, less loss
         stop = n if finish and at == last else np.searchsorted(clock.event, clock.number[at], side="right")
         for row in range(start, stop):
             count_arrival(rules, counts, row)
@@ -103,6 +104,7 @@ def _seeds(window):
             for i in range(m):
                 often[int(column[i])] += np.float32(1)
             for i in range(m):
+                # frequent values are usual, far numbers unusual: a low score comes first
                 score[i] += window.weight[j] * often[int(column[i])] / np.float32(m)
         else:
             mean = np.float32(0)
@@ -123,6 +125,7 @@ def _form(tuples, window, price, base, rules, work, knobs, recent, plan):
     ceiling = recent.ceiling[0]
     lean = np.float32(knobs.lean)
     free = np.empty(m, np.int64)
+    # columns of the free tuples side by side: distances are then read without jumps, in single precision
     columns = np.empty((q, m), np.float32)
     few = np.empty((q, m), np.float32)
     who = np.empty(m, np.int64)
@@ -137,6 +140,7 @@ def _form(tuples, window, price, base, rules, work, knobs, recent, plan):
     for seed in _seeds(window):
         if plan.label[seed] >= 0 or tried[seed]:
             continue
+        # gathered anew only after a group took tuples away
         if stale:
             left = _free(x, plan.label, free, columns)
             stale = False
@@ -210,6 +214,7 @@ def _nearest(near, left, wanted):
         most = max(most, near[c])
     if most <= 0:
         return most
+    # a histogram instead of a sort; the last bucket must stay below 256
     scale = np.float32(255.99) / most
     often = np.zeros(256, np.int64)
     for c in range(left):
@@ -356,6 +361,7 @@ def release_plan(tuples, prints, rules, work, published, horizon, recent, knobs,
         if release_group(tuples, prints, rules, work, published, horizon, released, plan.rows, count):
             b = released.count[0] - 1
             loss = np.float32(released.loss[b])
+            # a slow mean of what groups cost: a price above four times that is as good as none
             recent.ceiling[0] += (loss * np.float32(4) - recent.ceiling[0]) * np.float32(0.02)
             if knobs.future > 0:
                 cheapen(

@@ -28,6 +28,7 @@ def use(person, stamp, last, slot, who, now):
             at = e
             again = True
             break
+        # free places have stamp 0 and are taken first
         if stamp[slot, e] < stamp[slot, at]:
             at = e
     person[slot, at] = who
@@ -69,6 +70,7 @@ def note_values(rules, published, slot, row, who, again):
         if published.person[slot, e] == who:
             for s in range(rules.kind.shape[0]):
                 had, value, none = published.value[slot, e, s], rules.value[s, row], nothing(rules, s)
+                # two values of one person: which of them an attacker sees is unknown, so neither counts as theirs
                 if again and rules.people and had != none and had != value:
                     value = had if value == none else np.int32(SEVERAL)
                 published.value[slot, e, s] = value
@@ -78,6 +80,7 @@ def note_values(rules, published, slot, row, who, again):
 @bare
 def count_values(rules, published, slot, row):
     """Count the sensitive values of a tuple that got a box."""
+    # without promises about values the tally is a stand-in of one place
     if published.tally.shape[0] > 1:
         for s in range(rules.kind.shape[0]):
             if rules.value[s, row] < published.tally.shape[2]:
@@ -88,6 +91,7 @@ def count_values(rules, published, slot, row):
 def rank(stamp, kth, k, slot):
     """Remember when the k-th latest person got the box: with it the box dies."""
     most = stamp.shape[1]
+    # as many places as k: the k-th latest is the oldest of all
     if most == k:
         least = stamp[slot, 0]
         for e in range(1, k):

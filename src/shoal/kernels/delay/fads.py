@@ -24,6 +24,7 @@ def fads(tuples, prints, rules, work, published, released, counts, seq, clock, f
             seq[0] += 1
             known = row + 1
         last = finish and at == clock.number.shape[0] - 1
+        # tuples are due in the order in which they came, so one pointer is enough
         while head < known and (released.box[head] != HELD or last or is_due(clock, head, at)):
             if released.box[head] == HELD:
                 refresh(rules, counts)
@@ -50,12 +51,14 @@ def _publish(tuples, prints, rules, work, published, horizon, released, row, kno
         level = np.empty(q, np.int8)
         node = np.empty(q, np.int64)
         loss = box_of(tuples, rows, ZERO, count, low, high, level, node)
+        # a new group serves others, too, but the paper lets the due tuple alone decide
         if slot[0] < 0 or loss < published.loss[slot[0]]:
             if release_group(tuples, prints, rules, work, published, horizon, released, rows, count):
                 return
     if slot[0] >= 0:
         if release_again(tuples, prints, rules, work, published, horizon, released, one, slot, ZERO + 1) > 0:
             return
+    # the box was refused in the meantime: better the dearer group than nothing
     if count == 0 or not release_group(tuples, prints, rules, work, published, horizon, released, rows, count):
         released.box[row] = WITHHELD
 
@@ -82,6 +85,7 @@ def _nearest(tuples, prints, rules, work, box, row, known, rows, near):
         if best < 0:
             return ZERO
         near[best] = np.inf
+        # a second tuple of a person adds nobody to the crowd
         known_person = False
         for z in range(count):
             if prints[rows[z]] == prints[best]:

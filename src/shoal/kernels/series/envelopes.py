@@ -34,6 +34,7 @@ def _joint(low_a, high_a, low_b, high_b, most):
     for i in range(len(low_a)):
         width = max(high_a[i], high_b[i]) - min(low_a[i], low_b[i])
         total += width * width
+        # most unions are far too wide: a few instants show it
         if total > most:
             return np.inf
     return total
@@ -51,6 +52,7 @@ def _block_means(rows):
             stop = (block + 1) * instants // blocks
             for i in range(start, stop):
                 out[row, block] += rows[row, i]
+            # so that squared gaps of block means add up to at most the mean square over the instants
             out[row, block] /= np.sqrt((stop - start) * instants)
     return out
 
@@ -88,7 +90,9 @@ def form_groups(low, high, size, k, look):
     box_low = np.empty(instants)
     box_high = np.empty(instants)
     groups = 0
+    # the tightest first, as published; a stable sort, so that equal ones have one order on every machine
     for seed in np.argsort(own, kind="mergesort"):
+        # fewer than k records are left: they cannot make a group of their own
         if left < k:
             break
         if group[seed] >= 0:
@@ -153,9 +157,11 @@ def _nearest(
             looked += 1
             s = order[here]
             gap = mean_low[s] - group_low if side == 0 else group_high - mean_low[s]
+            # boxes farther out have a wider gap still: nothing on this side can be better
             if gap * (members + least) * (1.0 - SLACK) > best:
                 break
             both = members + size[s]
+            # the greatest mean square that would still be better, so that sums may stop early
             limit = best / both
             limit = limit * limit * (1.0 + SLACK)
             if _joint(block_low[s], block_high[s], own_low, own_high, limit) < np.inf:

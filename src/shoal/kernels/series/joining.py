@@ -52,6 +52,7 @@ def join_cells(values, total, codes, rules, group, word, cell, cell_word, cell_g
     low = np.full((groups, instants), np.inf)
     high = np.full((groups, instants), -np.inf)
     size = np.zeros(groups, np.int64)
+    # members of a cell as a linked list: records join without moving arrays
     first = np.full(len(cell_word), -1, np.int64)
     following = np.full(n, -1, np.int64)
     for row in range(n):
@@ -70,12 +71,14 @@ def join_cells(values, total, codes, rules, group, word, cell, cell_word, cell_g
         if group[row] >= 0:
             continue
         chosen = -1
+        # finest first: a coarser word would cost more of the shape
         for level in range(codes.shape[0] - 1, -1, -1):
             mine = codes[level, row]
             begin = np.searchsorted(cell_word, mine, side="left")
             end = np.searchsorted(cell_word, mine, side="right")
             if begin == end:
                 continue
+            # near in height is near in value: most of the loss of a union is its height
             above = begin + np.searchsorted(cell_height[begin:end], total[row])
             below = above - 1
             best = most
@@ -93,6 +96,7 @@ def join_cells(values, total, codes, rules, group, word, cell, cell_word, cell_g
                     below -= 1
                 g = cell_group[here]
                 cost = _growth(values, row, low[g], high[g], size[g])
+                # the cost is asked first: the rules look at all members
                 if cost <= best and _takes(rules, tally, first, following, here, row, spare):
                     best = cost
                     chosen = here

@@ -20,6 +20,7 @@ def microaggregate(x, k):
     best = np.full(n + 1, np.inf)
     best[0] = 0.0
     cut = np.zeros(n + 1, np.int64)
+    # divisions are most of the cost of the inner loop, and there are only a few sizes
     inverse = 1.0 / np.maximum(np.arange(3 * k + 1), 1)
     sums = np.zeros(3 * k + 1)
     squares = np.zeros(3 * k + 1)
@@ -44,6 +45,7 @@ def microaggregate(x, k):
                     least, at = cost, i
             best[j], cut[j] = least, at
             left = at
+    # the path is read from its end; counted first, so that groups are numbered from the lowest
     groups = 0
     at = n
     while at > 0:
@@ -68,6 +70,7 @@ def squared_error(x, labels):
         if i == n or labels[i] != labels[start]:
             mean = 0.0
             for j in range(start, i):
+                # a running mean: the plain sum of large numbers would lose their differences
                 mean += (x[j] - mean) / (j - start + 1)
             for j in range(start, i):
                 total += (x[j] - mean) ** 2

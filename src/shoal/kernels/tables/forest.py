@@ -28,6 +28,7 @@ class Forest(NamedTuple):
 @kernel
 def empty_forest(rows, k):
     """A forest without edges, with room for the edges and Steiner vertices that may come."""
+    # every cut but A adds a Steiner vertex, and no part has fewer than k - 1 rows
     most = rows + rows // max(1, k) + 2
     used = np.zeros(2, np.int64)
     used[0] = rows
@@ -95,6 +96,7 @@ def build(crowd, shape, rules, order):
     for row in order:
         while True:
             own = component[row]
+            # k rows are asked first; the promises look at all members
             if size[own] >= rules.k:
                 if plain:
                     break
@@ -108,7 +110,9 @@ def build(crowd, shape, rules, order):
             target[u], length[u] = v, distance
             other = component[v]
             big, small = (own, other) if size[own] >= size[other] else (other, own)
+            # the only vertex of the union without an outgoing edge is the other one's
             last = root[other]
+            # the smaller is relabelled: a row changes its component at most log n times
             at = head[small]
             while at >= 0:
                 component[at] = big
@@ -143,6 +147,7 @@ def _survey(forest, start, order, parent, below):
         e = forest.head[v]
         while e >= 0:
             w = forest.to[e]
+            # a tree: the only neighbour seen before is the parent
             if w != parent[v]:
                 parent[w] = v
                 order[count] = w
@@ -162,6 +167,7 @@ def choose_cut(forest, start, parent, below, s, k, chosen):
     u = start
     while True:
         phi, branch = _largest(forest, parent, below, s, u)
+        # walk toward the heaviest branch until the rest can stand beside it: the balanced vertex of the paper
         if s - phi >= k - 1 or phi == 0:
             break
         u = forest.to[branch]

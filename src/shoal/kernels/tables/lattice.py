@@ -29,6 +29,7 @@ def search(nodes, rules, limit, measure, floor, height, by_height, by_floor, str
     total = floor.shape[0]
     state = np.zeros(total, np.int8)
     level = np.zeros(m, np.int64)
+    # without suppressed rows a coarser vector only unites groups, and a union of groups that keep a promise keeps it
     spreads = rules.people == 0 and limit == 0
     if not spreads:
         spreads = True
@@ -54,6 +55,7 @@ def search(nodes, rules, limit, measure, floor, height, by_height, by_floor, str
                 loss = _loss(found, measure, nodes)
                 if _better(loss, height[at], best, height[winner]):
                     best, winner = loss, at
+            # halving is sound only for what spreads along the chain; otherwise for its part that does
             if (found.suppressed if spreads else found.weak) > limit:
                 _spread(at, stride, nodes.depth, state, stack, -1)
                 low = middle + 1
@@ -112,6 +114,7 @@ def _chain(index, stride, depth, state, floor, chain, most):
     while at >= 0:
         chain[count] = at
         count += 1
+        # the cheapest way up: its vectors are the likeliest winners
         best = -1
         for j in range(stride.shape[0]):
             if at // stride[j] % depth[j] + 1 < depth[j]:

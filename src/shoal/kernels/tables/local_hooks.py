@@ -33,6 +33,7 @@ def failing(rules, rows, start, stop, work, count):
 
     Then ``count`` holds the group's values of that promise; clear it with :func:`clear`.
     """
+    # rows are cheaper to count than people, and there are never more people than rows
     if stop - start < rules.k:
         return np.int64(FEW)
     people = people_in(rules, rows, start, stop, work)
@@ -64,6 +65,7 @@ def lacking(rules, held, total):
         return np.int64(FEW), total + 1
     for s in range(rules.kind.shape[0]):
         if rules.kind[s] >= T_EQUAL:
+            # the slack of the judge itself, or the two would disagree about a group that lies on the bound
             over = distance(rules, s, held[s], float(total)) - rules.bound[s] - SLACK
             if over > 0.0:
                 return np.int64(s), total + max(1, int(np.ceil(total * over / (1.0 - min(over, 0.999)) - 1e-6)))
@@ -92,12 +94,14 @@ def peak(rules, s, rows, start, stop, count):
 def wanted(rules, s, count, total, most, value):
     """Whether one more row of ``value`` brings a group nearer to promise s; ``most`` is the highest count."""
     kind = rules.kind[s]
+    # a missing value is no diversity
     if kind < T_EQUAL and value == rules.missing[s]:
         return False
     if kind == DISTINCT and not rules.people:
         return count[value] == 0.0
     if kind < T_EQUAL:
         return count[value] < most
+    # a value below its share of the whole table pulls the group toward the table
     return count[value] < rules.overall[s, value] * total
 
 
@@ -114,6 +118,7 @@ def trim(rules, rows, stop, work, count):
             return stop
         if s == FEW:
             return 0
+        # no row that leaves adds a value
         if rules.kind[s] == DISTINCT:
             clear(rules, s, rows, 0, stop, count)
             return 0
@@ -127,6 +132,7 @@ def trim(rules, rows, stop, work, count):
             clear(rules, s, rows, 0, before, count)
             if stop < before:
                 continue
+            # nothing could leave at once: the counts were cleared and are needed again below
             failing(rules, rows, 0, stop, work, count)
         worst = -np.inf
         value = -1
@@ -138,8 +144,10 @@ def trim(rules, rows, stop, work, count):
         clear(rules, s, rows, 0, stop, count)
         if value < 0:  # nobody holds a value
             return 0
+        # not the whole surplus: shares shift as rows leave, and the next look may find another value on top
         leave = max(1, int(worst / 4)) if rules.kind[s] >= T_EQUAL else 1
         at = stop - 1
+        # from the end: rows stand nearest first, so the farthest of the value leave
         while at >= 0 and leave > 0:
             if rules.value[s, rows[at]] == value:
                 stop -= 1
@@ -172,6 +180,7 @@ def _drop_surplus(rules, s, rows, stop, keep, count):
         surplus += max(0.0, count[v] - rules.overall[s, v] * keep)
     if surplus <= 0.0:
         return stop
+    # more surplus than rows to drop: every value gives the same share of its own
     share = min(1.0, (stop - keep) / surplus)
     for v in range(rules.size[s]):
         count[v] = np.floor(max(0.0, count[v] - rules.overall[s, v] * keep) * share)

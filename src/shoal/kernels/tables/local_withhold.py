@@ -24,6 +24,7 @@ def outliers(codes, order, begin, pairs, rules, whole):
     values = np.zeros(work.count.shape[0])
     for g in range(count):
         size = begin[g + 1] - begin[g]
+        # one row fewer would be too few
         if size <= rules.k:
             continue
         _ends(codes, order, begin[g], begin[g + 1], ends)
@@ -34,9 +35,11 @@ def outliers(codes, order, begin, pairs, rules, whole):
             row = order[at]
             without = whole
             for j in range(m):
+                # who stands at an end leaves the box to the next; two rows with the lowest code make it the second, too
                 low = ends[1, j] if codes[row, j] == ends[0, j] else ends[0, j]
                 high = ends[2, j] if codes[row, j] == ends[3, j] else ends[3, j]
                 without += (size - 1) * pair_cost(pairs, j, low, high)
+            # asked first, because the check of the promises looks at all members
             if loss - without <= gain[g] + 1e-9:
                 continue
             members = np.int64(0)

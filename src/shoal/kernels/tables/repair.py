@@ -28,6 +28,7 @@ def _by_group(labels, groups):
             start[labels[row] + 1] += 1
     for g in range(groups):
         start[g + 1] += start[g]
+    # a counting sort: two passes, and rows keep their order inside a group
     rows = np.empty(start[groups], np.int32)
     at = start[:-1].copy()
     for row in range(labels.shape[0]):
@@ -50,6 +51,7 @@ def cheapest_partner(shape, low, high, size, cost, g):
             wide_low[j] = min(low[g, j], low[h, j])
             wide_high[j] = max(high[g, j], high[h, j])
         both = size[g] + size[h]
+        # what all rows of both lose more than now: a small group beside a large one is cheap to take in
         grown = both * box_cost(shape, wide_low, wide_high) - size[g] * cost[g] - size[h] * cost[h]
         if grown < best:
             best, chosen = grown, h
@@ -92,6 +94,7 @@ def merge_broken(matrix, shape, rules, labels, groups):
     n, m = matrix.shape
     labels = labels.copy()
     low, high = group_boxes(matrix, labels, groups)
+    # linked lists with a tail: uniting two groups costs one step, however large they are
     head, tail = np.full(groups, -1, np.int64), np.full(groups, -1, np.int64)
     following = np.full(n, -1, np.int64)
     size = np.zeros(groups, np.int64)
@@ -113,6 +116,7 @@ def merge_broken(matrix, shape, rules, labels, groups):
     rows = np.empty(n, np.int32)
     queue = np.flatnonzero(broken_groups(rules, labels, groups))
     for g in queue:
+        # it may have been taken in by an earlier one (size 0), or grow until nobody else is left
         while alive > 1 and size[g]:
             count = 0
             at = head[g]
@@ -120,6 +124,7 @@ def merge_broken(matrix, shape, rules, labels, groups):
                 rows[count] = at
                 count += 1
                 at = following[at]
+            # the promises of the union are asked anew: what was broken in one may be mended by the other, or not
             if holds(rules, rows, 0, count, work):
                 break
             h = cheapest_partner(shape, low, high, size, cost, g)

@@ -139,8 +139,10 @@ def drop(rows, base, width, pairs, nodes):
             slot = (slot + TWO) & pair_mask
             found = pairs[slot]
         word = pairs[slot + ONE]
+        # only the row of a person's last time takes them out; an older row finds a newer time
         if found != 0 and word >> 5 == time:
             at = (U(node) << ONE) & node_mask
+            # it is there: somebody in the window shows it
             while nodes[at] != node:
                 at = (at + TWO) & node_mask
             left = nodes[at + ONE] - (1 + _FAKES if word & _FAKE else 1)
@@ -325,6 +327,7 @@ def absorb(wait, ring, heap, pairs, nodes, meta, now, limit, z):
                 leaf = find(pairs, pair_key(wait[base + TWO], subject))
                 if pairs[leaf + ONE] & _MARK == 0:
                     pairs[leaf + ONE] |= _MARK
+            # the ring must stay in the order of time, or rows behind an older one would expire late
             newest = meta[TAIL] == meta[HEAD] or ring[(U(meta[TAIL] - 1) & mask) * stride] <= time
             if moved and newest:
                 remember(ring, meta, time, subject, wait, base + TWO, width)
@@ -342,6 +345,7 @@ def certain(ring, heap, pairs, meta, time, subject, chains, base, width, counts,
     """
     stride = U(meta[STRIDE])
     mask = U(ring.size) // stride - ONE
+    # a bound on the work of one event: whoever sends late events on purpose must not stop the stream
     left = STEPS - meta[HEAP]
     for j in range(meta[HEAP] if left > 0 else 0):
         _newer(heap, U(j) * stride, meta[STRIDE], pairs, time, subject, chains, base, width, counts, place)
@@ -365,6 +369,7 @@ def _newer(rows, row, stride, pairs, time, subject, chains, base, width, counts,
         for other in range(2, stride):
             if node != 0 and rows[row + U(other)] == node:
                 slot = find(pairs, pair_key(node, rows[row + ONE]))
+                # a person has several rows; only that of their last time counts them, so they are taken off once
                 if pairs[slot] != 0 and pairs[slot + ONE] >> 5 == rows[row]:
                     counts[place + U(level)] -= 1
 

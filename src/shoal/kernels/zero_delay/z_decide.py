@@ -58,6 +58,7 @@ BEHINDS, TIES = 30, 31  # of the totals: late but within the bound, at the very 
 @bare
 def short_of(ring, heap, pairs, nodes, meta, width, events, most):
     """Which array must grow before the next events, or 0. Tables stay half empty: then a probe ends soon."""
+    # the worst that may come in: the events, those that wait for the clock, and every invented one
     rows = events + meta[WAITING] + most
     if (meta[TAIL] - meta[HEAD] + rows) * meta[STRIDE] > ring.size:
         return NEED_RING
@@ -75,6 +76,7 @@ def threshold(z, node, now, meta):
     """z, plus the node's own jitter of this period if the threshold is noisy: never less than z."""
     if meta[JITTER] == 0:
         return z
+    # from the node and the period, not drawn: whoever repeats an event meets the same threshold and learns nothing
     word = (node ^ meta[SALT]) + (now // meta[PERIOD]) * np.int64(-4417276706812531889)
     word ^= (word >> 31) & np.int64(0x1FFFFFFFF)
     word *= np.int64(-8663945395140668459)
@@ -96,21 +98,25 @@ def decide_one(
     """Count one event and decide it: (level, 0), or (-1, why not). ``counts`` receives the people per level."""
     fill(counts, place, width, 0)
     if verdict != ON_TIME and verdict != BEHIND:
+        # too late or unreadable: it counts for nobody
         if verdict != FUTURE:
             return -1, verdict
         wait_for(wait, meta, time, subject, chains, base, width)
         fill(counts, place, width, 1)  # only the person is certain
         if z <= 1:
             return 0, 0
+        # before the first confirmed time there is no clock it could be ahead of
         return -1, RARE if now < 0 else FUTURE
     expire(limit, ring, pairs, nodes, meta)
     if meta[HEAP] > 0:
         expire_late(limit, heap, pairs, nodes, meta)
     on_time = verdict == ON_TIME
+    # the clock has moved: some of those who waited are no longer ahead of it
     if on_time and meta[WAITING] > 0:
         absorb(wait, ring, heap, pairs, nodes, meta, now, limit, z)
     if time < limit:
         return -1, LATE
+    # memory is bounded: an event that cannot be remembered may not be released, either
     if meta[PAIRS] + width > meta[CEILING] or meta[TAIL] - meta[HEAD] + meta[HEAP] >= meta[ROWS]:
         return -1, FULL
     leaf, moved, best, real, new_pairs, new_nodes = show(
@@ -122,17 +128,20 @@ def decide_one(
         remember(ring, meta, time, subject, chains, base, width)
     elif moved:
         remember_late(heap, meta, time, subject, chains, base, width)
+    # a late event looks back: people counted now may have come after it, only those certain to be in its window do
     if not on_time and not certain(ring, heap, pairs, meta, time, subject, chains, base, width, counts, place):
         fill(counts, place, width, 0)
         return -1, LATE
     if best >= meta[TOP]:
         best = -1
+    # the level that show() found is right only for a plain threshold; here it is sought again
     if not on_time or meta[STICKY] != 0 or meta[JITTER] != 0:
         first = 0
         if meta[STICKY] != 0:
             mark = pairs[leaf + ONE] & 15
             if mark == _WITHHELD:
                 return -1, HELD
+            # never more precise than what this person was released as before: the two could be compared
             first = max(0, mark - 1)
         best = -1
         for level in range(first, min(width, meta[TOP])):
@@ -160,6 +169,7 @@ def fakes_for(ring, pairs, nodes, meta, subject, leaf, category, need, out, firs
     looks, as far back as the window goes. O(1) if there are too few, else O(events since the last of them).
     """
     real = nodes[find(nodes, leaf) + ONE]
+    # the upper half counts invented people
     real = (real & _COUNT) - (real >> 32)
     if (nodes[find(nodes, category) + ONE] & _COUNT) - real < need:
         return 0
@@ -171,6 +181,7 @@ def fakes_for(ring, pairs, nodes, meta, subject, leaf, category, need, out, firs
         row = (U(at) & mask) * stride
         at -= 1
         other = ring[row + ONE]
+        # the person of the event supports it already
         if other == subject:
             continue
         same = False
@@ -180,6 +191,7 @@ def fakes_for(ring, pairs, nodes, meta, subject, leaf, category, need, out, firs
         for j in range(found):
             if out[first + j] == other:
                 same = False
+        # whoever really showed it in the window would be counted twice
         if same and pairs[find(pairs, pair_key(leaf, other))] == 0:
             out[first + found] = other
             found += 1
@@ -197,6 +209,7 @@ def invent(time, subject, chains, base, missing, people, ring, pairs, nodes, met
     for j in range(used, used + missing):
         events[j] = i
         if meta[COUNTED] != 0:
+            # counted like real people from here on, as in the paper, and marked, so that reports tell them apart
             add(pairs, nodes, meta, leaf, subjects[j], time, True)
             remember(ring, meta, time, subjects[j], chains, base, 1)
             meta[FAKED] += 1
@@ -215,6 +228,7 @@ def decide_all(
     i = start
     while i < times.size:
         most = mosts[i]
+        # asked before anything changes: arrays grow outside, and the event is decided anew from the same state
         need = short_of(ring, heap, pairs, nodes, meta, width, AHEAD, most)
         if need == 0 and used + most > fake_events.size:
             need = NEED_FAKES
@@ -222,6 +236,7 @@ def decide_all(
             meta[NEED] = need
             fakes[0] = used
             return i
+        # nearly all events of nearly all streams go this way
         if plain and most == 0 and meta[WAITING] == 0 and meta[HEAP] == 0:
             stop = min(i + AHEAD, times.size)
             i = run(
@@ -242,6 +257,7 @@ def decide_all(
             verdicts[i], times[i], nows[i], limits[i], subjects[i], chains, base, width, zs[i],
             ring, heap, pairs, nodes, wait, meta, counts, place,
         )  # fmt: skip
+        # noise helps an event that would lose detail; a late one is not worth inventing people for
         if most > 0 and level != 0 and verdicts[i] == ON_TIME and width > 1 and counts[place] > 0:
             missing = zs[i] - counts[place]
             if 0 < missing <= most and invent(
@@ -294,6 +310,7 @@ def decide_next(address, time, subject, row):
         totals[BEHINDS] += 1
     elif verdict == ON_TIME and time == before:
         totals[TIES] += 1
+    # never back: a longer window later cannot bring back who has expired
     clock[LIMIT] = max(clock[LIMIT], now - fixed[0])
     level, reason = decide_one(
         verdict, time, now, clock[LIMIT], subject, chains, base, width, fixed[1],
@@ -313,6 +330,7 @@ def decide_at(address, time, subject, row):
     and divisor of whole numbers."""
     form = floats_at(address, 11)
     when = np.int64(-1)
+    # outside, the conversion to an integer is undefined; -1 is no time and is withheld
     if 0.0 <= time <= form[1]:
         whole = np.int64(time)
         when = whole * np.int64(form[2]) // np.int64(form[3]) if whole == time else np.int64(time * form[0] + 0.5)

@@ -69,6 +69,7 @@ def run(
     stride = U(meta[STRIDE])
     longest = meta[STRIDE] - 2
     ring_mask = U(ring.size) // stride - ONE
+    # as locals: through the array the compiler would write each of them back at every step
     head, tail, pair_count, node_count = meta[HEAD], meta[TAIL], meta[PAIRS], meta[NODES]
     least, ceiling, most_rows = meta[LEAST], meta[CEILING], meta[ROWS]
     fetch_events(start, stop, subjects, codes, chains, width, pairs, nodes)
@@ -77,6 +78,7 @@ def run(
     while i < stop and verdicts[i] == ON_TIME and codes[i] >= 0:
         while head < tail:
             base = (U(head) & ring_mask) * stride
+            # rows stand in the order of time, so the first that stays ends the search
             if ring[base] >= limits[i]:
                 break
             gone_pairs, gone_nodes = drop(ring, base, longest, pairs, nodes)
@@ -98,6 +100,7 @@ def run(
         )
         pair_count += new_pairs
         node_count += new_nodes
+        # a second event of the same person at the same time leaves no row: it would expire the first one's
         if moved:
             write(ring, stride, U(tail) & ring_mask, times[i], subjects[i], chains, base, width)
             tail += 1
