@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from shoal.core.errors import PolicyError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import View
-from shoal.runtime.kafka.serve.output import COARSE, Disguise, Outgoing, Record
+from shoal.runtime.kafka.serve.dressed import Dressed, Outgoing
+from shoal.runtime.kafka.serve.output import COARSE, Disguise, Record, coarse_times
 
 KEYS = KeyRing({"default": {1: bytes(range(32))}})
 
@@ -38,7 +39,7 @@ records = st.lists(
 def test_many_are_dressed_like_each_in_any_order_and_by_anyone(batch, key, partitions):
     values = [b"%d" % at for at in range(len(batch))]
     one, other = disguise(partitions=partitions, key=key), disguise(partitions=partitions, key=key)
-    many = one.dress_many(batch, values)
+    many = list(one.dress_many(batch, values, coarse_times(batch)))
     each = [other.dress(r, v) for r, v in reversed(list(zip(batch, values, strict=True)))]
     assert many == each[::-1]
     for record, made in zip(batch, many, strict=True):
@@ -52,7 +53,7 @@ def test_many_are_dressed_like_each_in_any_order_and_by_anyone(batch, key, parti
 def test_places_are_spread_evenly_and_say_nothing_about_another_role():
     batch = [Record(0, at, None, None, 0) for at in range(30_000)]
     values = [b""] * len(batch)
-    ward, lab = (disguise(role).dress_many(batch, values) for role in ("ward", "lab"))
+    ward, lab = (list(disguise(role).dress_many(batch, values, None)) for role in ("ward", "lab"))
     both = Counter((a.partition, b.partition) for a, b in zip(ward, lab, strict=True))
     assert len(both) == 9
     # 30,000 draws into nine cells: 3,333 each, 57 is one standard deviation
@@ -64,13 +65,14 @@ def test_places_are_spread_evenly_and_say_nothing_about_another_role():
 @given(st.integers(0, 200), st.binary(min_size=1, max_size=20))
 def test_a_commit_is_shuffled_the_same_way_again_and_another_way_for_another_role(count, commit):
     batch = [Outgoing(0, None, b"%d" % at, 0) for at in range(count)]
-    ward = disguise().shuffle(batch, commit)
+    held = Dressed.of(batch)
+    ward = list(disguise().shuffle(held, commit))
     assert sorted(ward, key=lambda o: int(o.value or b"")) == batch
-    assert ward == disguise().shuffle(batch, commit)
+    assert ward == list(disguise().shuffle(held, commit))
     if count > 20:
         assert ward != batch
-        assert ward != disguise("lab").shuffle(batch, commit)
-        assert ward != disguise().shuffle(batch, commit + b"x")
+        assert ward != list(disguise("lab").shuffle(held, commit))
+        assert ward != list(disguise().shuffle(held, commit + b"x"))
 
 
 def test_pseudonyms_of_keys_differ_by_role_and_tombstones_need_a_key():

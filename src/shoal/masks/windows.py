@@ -7,7 +7,9 @@ a late event extends a session, joins two or moves their cuts exactly as if all 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from shoal.core.errors import UsageError
@@ -27,6 +29,9 @@ class Event(NamedTuple):
     time: int
     number: int
     item: Any
+
+
+_event = partial(tuple.__new__, Event)  # as Event._make, at half the price: there is one per record
 
 
 class Window(NamedTuple):
@@ -125,6 +130,19 @@ class Cutter:
         if not self._timed and len(self.events) == self._every:
             yield self._close(-1)
 
+    def push_all(self, events: list[Event]) -> list[tuple[list[Event], list[Event]]]:
+        """:meth:`push` of many."""
+        if self._timed:
+            return [done for event in events for done in self.push(event)]
+        out, at = [], 0
+        while at < len(events):
+            room = self._every - len(self.events)
+            self.events += events[at : at + room]
+            at += room
+            if len(self.events) == self._every:
+                out.append(self._close(-1))
+        return out
+
     def advance(self, now: int) -> Iterator[tuple[list[Event], list[Event]]]:
         """No event before ``now`` will come any more."""
         if self._timed and self.events:
@@ -161,6 +179,10 @@ class SessionCutter:
         self.events.append(event)
         if self._most is not None and len(self.events) == self._most:
             yield from self.end()
+
+    def push_all(self, events: list[Event]) -> list[tuple[list[Event], list[Event]]]:
+        """:meth:`push` of many."""
+        return [done for event in events for done in self.push(event)]
 
     def advance(self, now: int) -> Iterator[tuple[list[Event], list[Event]]]:
         """No event before ``now`` will come any more."""
@@ -206,6 +228,26 @@ class Assigner(Generic[Item]):
             return []
         self.hold(time, item)
         return self._move(max(time, self._now if self._now is not None else time))
+
+    def push_all(self, first: int, items: Sequence[Item]) -> list[Window]:
+        """:meth:`push` of events that come one instant after the other, from ``first`` on, all at once.
+
+        >>> [[e.item for e in w.events] for w in Assigner(Tumbling(size=2)).push_all(0, "abcde")]
+        [['a', 'b'], ['c', 'd']]
+        """
+        if self._late or (self._now is not None and first <= self._now):
+            return [window for at, item in enumerate(items) for window in self.push(first + at, item)]
+        if not items:
+            return []
+        made = map(_event, zip(itertools.count(first), itertools.count(self._arrived), items, strict=False))
+        events = [*sorted(self._waiting), *made]
+        # another event of the last instant may still come
+        self._waiting = [events.pop()]
+        self._arrived += len(items)
+        self._now = first + len(items) - 1
+        done = self._cutter.push_all(events)
+        done += self._cutter.advance(self._now)
+        return self._number(done)
 
     def hold(self, time: int, item: Item) -> None:
         """Take an event that does not move the clock, because a clock of its own has judged it: ``tick`` moves on."""

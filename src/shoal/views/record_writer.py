@@ -14,7 +14,7 @@ import msgspec
 
 from shoal.core.cells import SUPPRESSED
 from shoal.core.schema import Type
-from shoal.masks.base import Running
+from shoal.masks.base import Mask, Running
 from shoal.masks.suppress import Constant
 from shoal.policy.paths import Node, steps, tree
 from shoal.views.role_view import RoleView
@@ -40,6 +40,9 @@ class RecordWriter:
         self._root = tree(c for c in self._schema.given if c in needed)
         self._names: dict[str, Any] = {"en": msgspec.json.Encoder().encode, "utc": in_utc}
         self._lists = 0
+        self._known: dict[Any, str] = {}  # constants that several roles share
+        self._shared: list[tuple[str, Mask, str]] = []  # column, mask, and the variable of its answer
+        self._answers: list[str] = []  # the lines that make those
 
     def function(self) -> Callable[[bytes], tuple[bytes, ...]]:
         """The compiled function: a record's bytes to one record per role."""
@@ -48,8 +51,11 @@ class RecordWriter:
         for at, below in enumerate(self._root.fields.values()):
             lines.append(f"x{at} = {self.value(below.leaf, f'o.f{at}')}")
         lines += [f"{variable} = {self._made(column)}" for column, variable in self._derived.items()]
-        outs = [f"en({self._record(v, m)})" for v, m in zip(self._views, self._masks, strict=True)]
-        source = "\n ".join([*lines, f"return ({', '.join(outs)},)"])
+        outs = [self._record(v, m) for v, m in zip(self._views, self._masks, strict=True)]
+        # roles that see the same get the same bytes: they are written once
+        made = {out: f"r{at}" for at, out in enumerate(dict.fromkeys(outs))}
+        lines += [*self._answers, *(f"{variable} = en({out})" for out, variable in made.items())]
+        source = "\n ".join([*lines, f"return ({', '.join(made[out] for out in outs)},)"])
         # only numbered names stand in the source: column names and values are data, and never code
         exec(compile(source, "<view>", "exec"), self._names)
         return self._names["views"]  # type: ignore[no-any-return]
@@ -73,9 +79,33 @@ class RecordWriter:
 
     def constant(self, value: Any) -> str:
         """A name the generated source knows a value by."""
+        known = (type(value), value) if isinstance(value, (str, type(None))) else None
+        if known in self._known:
+            return self._known[known]
         name = f"k{len(self._names)}"
         self._names[name] = value
+        if known is not None:
+            self._known[known] = name
         return name
+
+    def struct(self, node: Node) -> str:
+        """The name of the object with the fields of a place; one for all roles that see the same fields."""
+        known = tuple(node.fields)
+        if known not in self._known:
+            self._known[known] = self.constant(struct_of(node))
+        return self._known[known]
+
+    def answer(self, column: str, spec: Mask, value: str, source: str) -> str:
+        """The source of a pure mask's answer; what is asked of a column's own variable is asked once for all roles."""
+        if not value[1:].isdigit():  # inside an object that may not be there
+            return source
+        for other, same, variable in self._shared:
+            if other == column and same == spec:
+                return variable
+        variable = f"m{len(self._shared)}"
+        self._shared.append((column, spec, variable))
+        self._answers.append(f"{variable} = {source}")
+        return variable
 
     def new_item(self) -> str:
         """A variable for the items of a list."""
@@ -135,7 +165,7 @@ class _Role:
                 parts.append(self._leaf(below.leaf, made))
             else:
                 parts.append(self._source(below, read.fields[name], self._writer.child(read, at, name)))
-        return f"{self._writer.constant(struct_of(node))}({', '.join(parts)})"
+        return f"{self._writer.struct(node)}({', '.join(parts)})"
 
     def _source(self, node: Node, read: Node, source: str) -> str:
         if self.is_clear(node, read):
@@ -162,7 +192,8 @@ class _Role:
         others = "".join(f", {self._writer.elsewhere(name)}" for name in mask.by)
         # a column repeats its values, and a look-up is cheaper than a mask
         if mask.pure and not mask.by and not mask.nulls and self._view.schema[column].type in KEPT:
-            return f"(None if (w := {value}) is None else {self._writer.constant(Answers(mask.one))}[w])"
+            asked = f"(None if (w := {value}) is None else {self._writer.constant(Answers(mask.one))}[w])"
+            return self._writer.answer(column, self._view.masks[column], value, asked)
         function = self._writer.constant(mask.one)
         if mask.nulls:
             return f"{function}({value}{others})"

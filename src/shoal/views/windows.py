@@ -8,7 +8,9 @@ waits aside until the clock comes near; it closes no window, and where the clock
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections.abc import Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -16,15 +18,16 @@ import msgspec
 import polars as pl
 
 from shoal.core.clock import FUTURE, TOO_LATE, EventClock
-from shoal.core.errors import UsageError
+from shoal.core.errors import PolicyError, UsageError
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.schema import Schema
 from shoal.core.sealed_state import opened, seal, unseal
 from shoal.core.time import EventTime, scale
 from shoal.masks.base import dtype_of, text_of
 from shoal.masks.windows import Assigner, Window
-from shoal.policy.paths import Node, tree
+from shoal.policy.paths import Node, steps, tree
 from shoal.views.frames import FOREVER, FrameGate
+from shoal.views.records import UNREADABLE
 from shoal.views.role_view import RoleView
 from shoal.views.sampling import refuse_sample
 from shoal.views.types import decoder, getters, in_utc, struct_of
@@ -65,6 +68,21 @@ class _Early(NamedTuple):
     item: _Held
 
 
+class Published(NamedTuple):
+    """What is decided: the records that leave, by their numbers, and what became of the others.
+
+    >>> Published([3], [b"{}"], []).numbers
+    [3]
+    """
+
+    numbers: list[int]
+    records: list[bytes]
+    withheld: list[Outcome]
+
+
+_held = partial(tuple.__new__, _Held)
+
+
 class WindowGate:
     """One role's view of a stream, window by window. All its window masks must share one window.
 
@@ -97,7 +115,9 @@ class WindowGate:
         self._assigner: Assigner[_Held] = Assigner(windows.pop(), late=time.late)  # type: ignore[arg-type]
         # a schema that no frame can hold is told now, not when the first window ends
         frame_of([], view.schema)
-        root = tree(view.schema.given)
+        # what nobody sees or needs is skipped, as everywhere
+        needed = _needed(view, self._keys)
+        root = tree(c for c in view.schema.given if c in needed)
         self._columns = {n: (attrgetter(f"f{at}"), node) for at, (n, node) in enumerate(root.fields.items())}
         # what is not declared takes the type its values have, which must not depend on the windows beside
         self._apart = any(schema_of(node, view.schema) is None for _, node in self._columns.values())
@@ -116,17 +136,35 @@ class WindowGate:
 
         Many at once cost less than one after the other, and are decided alike.
         """
+        return _outcomes(self.push_many(records))
+
+    def push_many(self, records: Sequence[bytes]) -> Published:
+        """:meth:`push`, by columns."""
         out: list[Outcome] = []
         windows: list[Window] = []
-        for record in records:
-            self._take(record, out, windows)
-        return [*out, *self._publish(windows)]
+        first, self._number = self._number, self._number + len(records)
+        rows = self._all_read(records)
+        if rows is not None and self._clock is None:
+            items = list(map(_held, zip(range(first, self._number), records, rows, strict=True)))
+            windows = self._assigner.push_all(first, items)
+        else:
+            for number, record in enumerate(records, first):
+                self._take(number, record, out, windows)
+        return self._publish(windows, out)
 
-    def _take(self, record: bytes, out: list[Outcome], windows: list[Window]) -> None:
-        number, self._number = self._number, self._number + 1
+    def _all_read(self, records: Sequence[bytes]) -> list[Any] | None:
+        """The records read; none if one of them cannot be: then each is looked at by itself."""
+        if self._moments or self._lists or self._clock is not None:
+            return None
+        try:
+            return list(map(self._decode, records))
+        except UNREADABLE:
+            return None
+
+    def _take(self, number: int, record: bytes, out: list[Outcome], windows: list[Window]) -> None:
         try:
             item = self._read(number, record)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
+        except UNREADABLE:
             out.append(Outcome(number, None, "unreadable"))
             return
         if self._clock is None:
@@ -172,20 +210,23 @@ class WindowGate:
 
     def tick(self, now: int) -> list[Outcome]:
         """The clock says ``now`` (microseconds of event time) though no record came."""
-        if self._clock is None:
-            return []
-        self._clock.tick(now)
+        return _outcomes(self.tick_many(now))
+
+    def tick_many(self, now: int) -> Published:
+        """:meth:`tick`, by columns."""
         out: list[Outcome] = []
         windows: list[Window] = []
-        self._move(self._clock, out, windows)
-        return [*out, *self._publish(windows)]
+        if self._clock is not None:
+            self._clock.tick(now)
+            self._move(self._clock, out, windows)
+        return self._publish(windows, out)
 
     def flush(self) -> list[Outcome]:
         """The stream has ended: decide everything that is held."""
         for early in self._early:
             self._assigner.hold(early.time, early.item)
         self._early = []
-        return self._publish(self._assigner.flush())
+        return _outcomes(self._publish(self._assigner.flush(), []))
 
     @property
     def held(self) -> int:
@@ -229,32 +270,38 @@ class WindowGate:
             _told(get(row))
         return _Held(number, record, row)
 
-    def _publish(self, windows: Sequence[Window]) -> list[Outcome]:
+    def _publish(self, windows: Sequence[Window], withheld: list[Outcome]) -> Published:
         """What becomes of finished windows: all are masked together, unless their columns need not be of one type."""
-        if not self._apart:
-            return self._masked(windows) if windows else []
-        return [outcome for window in windows for outcome in self._masked([window])]
+        out = Published([], [], withheld)
+        for some in [windows] if not self._apart else [[window] for window in windows]:
+            if some:
+                self._masked(some, out)
+        return out
 
-    def _masked(self, windows: Sequence[Window]) -> list[Outcome]:
-        events = [event for window in windows for event in window.context]
+    def _masked(self, windows: Sequence[Window], out: Published) -> None:
+        events = list(itertools.chain.from_iterable(window.context for window in windows))
         frame = self._frame([event.item.row for event in events])
         kinds = tuple(frame.dtypes)
         gate = self._gates.get(kinds)
         if gate is None:
             gate = self._gates[kinds] = FrameGate(self._view, frame.schema, self._keys)
         viewed = gate.apply(frame, [(window.number, len(window.context)) for window in windows])
-        released = dict(zip(viewed.rows.to_list(), self._written(viewed.data), strict=True))
-        out: list[Outcome] = []
-        at = 0
-        for window in windows:
-            # a sliding window also looks at records that an earlier one has published
-            due = None if window.events is window.context else {e.number for e in window.events}
-            for row, event in enumerate(window.context, at):
-                if due is None or event.number in due:
-                    done = released.get(row)
-                    out.append(Outcome(event.item.number, done, "" if done is not None else FEW))
-            at += len(window.context)
-        return out
+        numbers = [event.item.number for event in events]
+        rows, records = viewed.rows.to_list(), self._written(viewed.data)
+        # a sliding window also looks at records that an earlier one has published
+        due = None
+        if any(window.events is not window.context and len(window.events) < len(window.context) for window in windows):
+            marks = ((window, {e.number for e in window.events}) for window in windows)
+            due = [event.number in mine for window, mine in marks for event in window.context]
+            chosen = [due[row] for row in rows]
+            records = list(itertools.compress(records, chosen))
+            out.numbers.extend(numbers[row] for row in itertools.compress(rows, chosen))
+        else:
+            out.numbers.extend(numbers if len(rows) == len(numbers) else [numbers[row] for row in rows])
+        out.records.extend(records)
+        if len(rows) < len(numbers):
+            lacking = sorted(set(range(len(numbers))).difference(rows))
+            out.withheld.extend(Outcome(numbers[row], None, FEW) for row in lacking if due is None or due[row])
 
     def _frame(self, rows: Sequence[Any]) -> pl.DataFrame:
         schema = self._view.schema
@@ -280,6 +327,22 @@ class WindowGate:
             return [msgspec.json.encode(row) for row in data.to_dicts()]
         encode = msgspec.json.Encoder().encode
         return [encode(row) for row in map(made, *(column.to_list() for column in data.get_columns()))]
+
+
+def _outcomes(published: Published) -> list[Outcome]:
+    return [*published.withheld, *map(Outcome, published.numbers, published.records)]
+
+
+def _needed(view: RoleView, keys: KeyRing) -> set[str]:
+    """The columns that a role sees, or that masks, windows and clocks read; and all parts of an object that has one."""
+    try:
+        reads = {name for mask in view.start(keys).values() for name in mask.by}
+    except PolicyError:  # only looked at, without its keys
+        return set(view.schema.given)
+    named = {*view.shown, *view.masks, *reads, *view.schema.of("subject", "time")}
+    named |= {source for c, derive in view.schema.derived.items() if c in named for source in derive.sources}
+    tops = {steps(c)[0] for c in named}
+    return {c for c in view.schema.given if steps(c)[0] in tops}
 
 
 def plain(record: Any) -> Any:

@@ -9,7 +9,7 @@ a number in its unit. Times without a type may be numbers or ISO texts, record b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -24,6 +24,7 @@ from shoal.core.time import PER_SECOND, SECOND, scale
 from shoal.masks.base import dtype_of, text_of
 from shoal.policy.paths import EACH, Node, tree
 from shoal.runtime.kafka.serve.output import ROOM
+from shoal.views.records import UNREADABLE
 from shoal.views.role_view import RoleView
 from shoal.views.types import decoder, getters, in_utc
 
@@ -38,10 +39,11 @@ class RecordFrames:
         columns = {n: c for n, c in view.schema.columns.items() if not n.startswith(CARRIED)}
         seen = {*view.shown, *view.masks}
         refuse_lists(view)
-        # derived columns are made by the gate, as everywhere
-        self._columns = {n: c for n, c in columns.items() if EACH not in n and c.derive is None}
         read = {name for mask in view.start(keys).values() for name in mask.by}
         read |= {source for derive in view.schema.derived.values() for source in derive.sources}
+        # what nobody sees, counts or needs is skipped; derived columns are made by the gate, as everywhere
+        needed = seen | read | set(view.schema.of("subject", "time"))
+        self._columns = {n: c for n, c in columns.items() if EACH not in n and c.derive is None and n in needed}
         self._free = {n for n, c in columns.items() if c.type is None and c.role in _FREE and n in view.shown} - read
         root = tree(self._columns)
         self._decode = decoder(root, Schema(self._columns))
@@ -57,7 +59,14 @@ class RecordFrames:
 
     def read(self, values: Sequence[bytes]) -> tuple[pl.DataFrame, list[int]]:
         """The records that can be read, and the positions of those that cannot."""
-        rows, refused = [], []
+        rows: list[Any] = []
+        refused: list[int] = []
+        if not self._moments and max(map(len, values), default=0) <= self._most:
+            try:  # nearly always all can be read
+                rows = list(map(self._decode, values))
+                return self._framed(rows), refused
+            except UNREADABLE:
+                rows = []
         for at, value in enumerate(values):
             if len(value) > self._most:  # once it is in a group, the group needs it
                 refused.append(at)
@@ -67,16 +76,19 @@ class RecordFrames:
                 for get in self._moments:
                     in_utc(get(row))
                 rows.append(row)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
+            except UNREADABLE:
                 refused.append(at)
-        return pl.DataFrame([self._column(name, column, rows) for name, column in self._columns.items()]), refused
+        return self._framed(rows), refused
 
     def write(self, frame: pl.DataFrame) -> list[bytes]:
         """One JSON record per row."""
         return [self._encode(record) for record in self._objects(self._output, frame)]
 
+    def _framed(self, rows: list[Any]) -> pl.DataFrame:
+        return pl.DataFrame([self._column(name, column, rows) for name, column in self._columns.items()])
+
     def _column(self, name: str, column: Column, rows: list[Any]) -> pl.Series:
-        values: Iterable[Any] = map(self._getters[name], rows)
+        values = list(map(self._getters[name], rows))
         if name in self._free:
             return pl.Series(name, [str(self._encode(v), "utf-8") for v in values], dtype=pl.String)
         if column.type is None and column.role == "time" and name in self._view.masks:
@@ -86,7 +98,7 @@ class RecordFrames:
         if column.type is None:
             return pl.Series(name, [None if v is None else text_of(v) for v in values], dtype=pl.String)
         if column.type == "datetime":
-            values = map(in_utc, values)
+            values = list(map(in_utc, values))
         return pl.Series(name, values, dtype=dtype_of(column.type))
 
     def _objects(self, node: Node, frame: pl.DataFrame) -> list[Any]:

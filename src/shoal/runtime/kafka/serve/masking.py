@@ -13,7 +13,8 @@ from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.provision.served import Served
-from shoal.runtime.kafka.serve.output import COARSE, ROOM, Disguise, Outgoing, Record
+from shoal.runtime.kafka.serve.dressed import Dressed
+from shoal.runtime.kafka.serve.output import COARSE, ROOM, Disguise, Record, coarse_times
 from shoal.runtime.kafka.serve.shards import Shard
 from shoal.runtime.kafka.serve.stateful import remembers
 from shoal.views.records import RecordGate
@@ -57,17 +58,14 @@ class Masking:
         """The most records held for one view."""
         return max(map(len, self.pending.values()), default=0)
 
-    def mixed(self, role: str, commit: bytes) -> list[Outgoing]:
+    def mixed(self, role: str, commit: bytes) -> Dressed:
         """What a view's topic gets in this commit, in an order of its own, as its topic carries it."""
-        again, codec = msgspec.structs.replace, self._codec
-        mixed = self.disguises[role].shuffle(self.pending[role], commit)
+        codec = self._codec
         now = int(time.time() * 1000) // COARSE * COARSE
-        moments = {r.timestamp for r in mixed}
-        if any(not 0 < moment <= now for moment in moments):  # a clock that is wrong: the broker would refuse it
-            mixed = [r if 0 < r.timestamp <= now else again(r, timestamp=now) for r in mixed]
-        if codec is None or role not in self.stateful:  # the others were encoded when they came
-            return mixed
-        return [r if r.value is None else again(r, value=codec.encode(role, r.value)) for r in mixed]
+        mixed = self.disguises[role].shuffle(self.pending[role], commit).not_later(now)
+        if codec is not None and role in self.stateful:  # the others were encoded when they came
+            mixed.values = [None if v is None else codec.encode(role, v) for v in mixed.values]
+        return mixed
 
     def letters(self, source: str) -> list[tuple[Record, bytes]]:
         """Where records stand that views (by topic: a version of them) could not read: look them up in the source."""
@@ -80,7 +78,7 @@ class Masking:
 
     def forget(self) -> None:
         """It is published: begin the next commit."""
-        self.pending: dict[str, list[Outgoing]] = {role: [] for role in self._served}
+        self.pending: dict[str, Dressed] = {role: Dressed() for role in self._served}
         self.dead: list[tuple[Record, list[str]]] = []  # with the views that cannot read it
 
     def _take_plain(self, records: list[Record]) -> dict[tuple[int, int], tuple[Record, list[str]]]:
@@ -96,6 +94,7 @@ class Masking:
         kept = [r for at, r in enumerate(full) if at not in refused] if refused else full
         dead = {(r.partition, r.offset): (r, list(self._plain.roles)) for r in (full[at] for at in sorted(refused))}
         early = self._latest > 0 and any(r.offset < self._latest for r in records)
+        timed, times = kept, coarse_times(kept)
         for role, made in zip(self._plain.roles, done.views, strict=True):
             disguise, mine, gone = self.disguises[role], kept, tombstones
             if early:
@@ -105,8 +104,11 @@ class Masking:
             mine, made, odd = self._encoded(role, mine, made)
             for record in odd:
                 dead.setdefault((record.partition, record.offset), (record, []))[1].append(role)
-            self.pending[role] += disguise.dress_many(mine, made)
-            self.pending[role] += [d for r in gone if (d := disguise.dress(r, None)) is not None]
+            if mine is not timed:  # most roles get the same records
+                timed, times = mine, coarse_times(mine)
+            self.pending[role] += disguise.dress_many(mine, made, times)
+            if gone:
+                self.pending[role] += [d for r in gone if (d := disguise.dress(r, None)) is not None]
         return dead
 
     def _encoded(

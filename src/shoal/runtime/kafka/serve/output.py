@@ -21,6 +21,7 @@ import numpy as np
 from shoal.core.errors import PolicyError
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.policy.document import View
+from shoal.runtime.kafka.serve.dressed import Dressed, Outgoing
 
 COARSE = 60_000  # milliseconds
 ROOM = (
@@ -42,13 +43,9 @@ class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
     timestamp: int
 
 
-class Outgoing(msgspec.Struct, frozen=True, gc=False):
-    """One record for a view topic."""
-
-    partition: int
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
+def coarse_times(records: Sequence[Record]) -> list[int]:
+    """The whole minutes of records: all that any role may see of when they were sent."""
+    return [r.timestamp // COARSE * COARSE for r in records]
 
 
 class Disguise:
@@ -76,41 +73,45 @@ class Disguise:
         ``by`` is what draws its partition instead of its key or where it stood: an invented record must not share the
         place of the real one it stands by, nor may a partition tell the members of a group apart.
         """
-        key = self._key(record.key)
+        key = self.key_of(record.key)
         if value is None and key is None:
             return None
         placed = by if by is not None else key
-        if placed is not None:
-            partition = int.from_bytes(self._hash(b"place", placed), "big") % self._partitions
-        else:
-            partition = self._partition_of(record)
+        partition = self.place_of(record.partition, record.offset) if placed is None else self.place(placed)
         return Outgoing(partition, key, value, record.timestamp // COARSE * COARSE)
 
-    def dress_many(self, records: Sequence[Record], values: Sequence[bytes]) -> list[Outgoing]:
-        """:meth:`dress` for many records with a value; most roles see no keys, and that goes fast."""
-        pairs = zip(records, values, strict=True)
-        if self._kind != "drop":
-            return [d for r, v in pairs if (d := self.dress(r, v)) is not None]
-        partition_of = self._partition_of
-        return [Outgoing(partition_of(r), None, v, r.timestamp // COARSE * COARSE) for r, v in pairs]
+    def dress_many(self, records: Sequence[Record], values: list[bytes], times: list[int] | None) -> Dressed:
+        """:meth:`dress` for many records with a value; most roles see no keys, and that goes fast.
 
-    def _partition_of(self, record: Record) -> int:
+        ``times`` are theirs, coarse (:func:`coarse_times`); without, they get the time of their commit.
+        """
+        if self._kind != "drop":
+            pairs = zip(records, values, strict=True)
+            made = Dressed.of(d for r, v in pairs if (d := self.dress(r, v)) is not None)
+            return made if times is not None else Dressed(made.values, made.partitions, None, made.keys)
+        partitions = [self.place_of(r.partition, r.offset) for r in records] if self._partitions > 1 else None
+        return Dressed(values, partitions, times)  # type: ignore[arg-type]  # no tombstones among them
+
+    def place(self, by: bytes) -> int:
+        """The partition drawn by the role's own key from something that must share one: a key, a group."""
+        return 0 if self._partitions == 1 else int.from_bytes(self._hash(b"place", by), "big") % self._partitions
+
+    def place_of(self, partition: int, offset: int) -> int:
         """Where a record without a key goes: drawn by the role's own key from where it stood, a block per hash."""
-        if self._partitions == 1:
-            return 0
-        block = (record.partition, record.offset // BLOCK)
+        block = (partition, offset // BLOCK)
         if block != self._block:
             drawn = self._hash(b"place", b"%d:%d" % block, 4 * BLOCK)
             self._block, self._drawn = block, struct.unpack(f">{BLOCK}I", drawn)
-        return self._drawn[record.offset % BLOCK] % self._partitions
+        return self._drawn[offset % BLOCK] % self._partitions
 
-    def shuffle(self, outgoing: Sequence[Outgoing], commit: bytes) -> list[Outgoing]:
+    def shuffle(self, outgoing: Dressed, commit: bytes) -> Dressed:
         """The records of one commit in an order of the role's own."""
         seed = int.from_bytes(self._hash(b"order", commit), "big")
         order = np.random.Generator(np.random.PCG64(seed)).permutation(len(outgoing))
-        return [outgoing[at] for at in order.tolist()]
+        return outgoing.ordered(order.tolist())
 
-    def _key(self, key: bytes | None) -> bytes | None:
+    def key_of(self, key: bytes | None) -> bytes | None:
+        """What the role sees of a record's key."""
         if key is None or self._kind == "drop":
             return None
         return key if self._kind == "pass" else self._hash(b"key", key).hex().encode()

@@ -19,7 +19,8 @@ from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.counters import Counters
-from shoal.runtime.kafka.serve.output import Disguise, Outgoing, Record
+from shoal.runtime.kafka.serve.dressed import Dressed
+from shoal.runtime.kafka.serve.output import Disguise, Record
 from shoal.runtime.kafka.serve.shards import Shard, records_of
 from shoal.runtime.kafka.state.changelog import VERSION, Changelog, Found, Position, Reader, Seal, Tick
 
@@ -90,7 +91,7 @@ class Restorer:
         views: Mapping[str, tuple[str, Disguise]],
         starts: Mapping[str, Mapping[int, int]],
         found: Mapping[int, Mapping[str, Found]],
-    ) -> tuple[dict[int, list[Shard]], dict[str, list[Outgoing]]]:
+    ) -> tuple[dict[int, list[Shard]], dict[str, Dressed]]:
         """The shards of these partitions, and what ticks that were logged but not acted on release now."""
         self._wanted, self._lows = set(found), {}
         shards: dict[int, list[Shard]] = {partition: [] for partition in found}
@@ -106,7 +107,7 @@ class Restorer:
                     returns.append(self._opened(fresh, said[view], position))
                     shards[partition].append(returns[-1].shard)
         self._read_again(returns)
-        out: dict[str, list[Outgoing]] = {role: [] for role in views}
+        out = {role: Dressed() for role in views}
         for shard in itertools.chain.from_iterable(shards.values()):
             ticks = found[shard.partition][shard.view].ticks
             for number in sorted(n for n in ticks if n > shard.ticks):

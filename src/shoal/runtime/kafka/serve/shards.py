@@ -12,7 +12,8 @@ import msgspec
 from shoal.connect.kafka import KafkaError
 from shoal.core.errors import InputError
 from shoal.runtime.kafka.serve import stateful
-from shoal.runtime.kafka.serve.output import Outgoing, Record
+from shoal.runtime.kafka.serve.dressed import Dressed
+from shoal.runtime.kafka.serve.output import Record
 from shoal.runtime.kafka.state.changelog import (
     VERSION,
     Position,
@@ -54,11 +55,11 @@ class Shard:
     moved: float = field(default_factory=time.monotonic)  # when the last record or tick came, or the end was reached
     saved: float = field(default_factory=time.monotonic)
 
-    def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
+    def push(self, records: Sequence[Record]) -> tuple[Dressed, list[Record]]:
         """Take records of this partition; those it has seen before it skips."""
         new = [r for r in records if r.offset >= self.next]
         if not new:
-            return [], []
+            return Dressed(), []
         out = self.work.push([r for r in new if r.value is not None])
         self.next = new[-1].offset + 1
         self.unsaved += len(new)
@@ -80,7 +81,7 @@ class Shard:
             return None
         return Tick(self.ticks + 1, self.next, clock + int(quiet * 1_000_000))
 
-    def tick(self, tick: Tick) -> list[Outgoing]:
+    def tick(self, tick: Tick) -> Dressed:
         """Act on a tick that is committed."""
         out = self.work.tick(tick.now)
         self.ticks = tick.number
@@ -123,6 +124,11 @@ class Shard:
 
 def records_of(messages: Iterable[Any], decode: Callable[[bytes], bytes] | None = None) -> list[Record]:
     """Messages of the source as records; what a codec cannot read, or is too large to publish, no view can read."""
+    if decode is None:
+        found = list(messages)
+        if max((len(value) for m in found if (value := m.value()) is not None), default=0) <= LARGEST:
+            return [Record(m.partition(), m.offset(), m.key(), m.value(), m.timestamp()[1]) for m in found]
+        messages = found
     out = []
     for message in messages:
         value = message.value()

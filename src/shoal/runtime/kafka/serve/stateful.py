@@ -22,7 +22,8 @@ from shoal.policy.document import Policy, View
 from shoal.promises.kp_anonymity import GROUP, RECORD
 from shoal.release.stream import LocalRunner, StreamJob, stream_job
 from shoal.runtime.kafka.formats.record_frames import RecordFrames, refuse_lists
-from shoal.runtime.kafka.serve.output import UNTIMED, Disguise, Outgoing, Record
+from shoal.runtime.kafka.serve.dressed import Dressed
+from shoal.runtime.kafka.serve.output import UNTIMED, Disguise, Record
 from shoal.runtime.kafka.serve.window_runner import WindowRunner
 from shoal.streams.base import Reason, StreamMethod
 from shoal.views.role_view import RoleView
@@ -44,10 +45,10 @@ class Stateful(Protocol):
     def reasons(self) -> Mapping[str, int]:
         """How often records, or columns of them, were withheld so far, by reason."""
 
-    def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
+    def push(self, records: Sequence[Record]) -> tuple[Dressed, list[Record]]:
         """Take records with a value; answer what is published now, and the records that cannot be read."""
 
-    def tick(self, now: int) -> list[Outgoing]:
+    def tick(self, now: int) -> Dressed:
         """The clock says ``now`` (microseconds of event time) though no record came."""
 
     def snapshot(self) -> bytes:
@@ -199,7 +200,7 @@ class MethodRunner:
 
         self._runner = opened(begun, job.lasting_keys())
 
-    def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
+    def push(self, records: Sequence[Record]) -> tuple[Dressed, list[Record]]:
         """See :class:`Stateful`."""
         frame, refused = self._frames.read([r.value or b"" for r in records])
         # a refused record must not be fed: it would be counted as a person, and have an outcome of its own
@@ -215,7 +216,7 @@ class MethodRunner:
             )
         return self._published(), [records[at] for at in refused]
 
-    def tick(self, now: int) -> list[Outgoing]:
+    def tick(self, now: int) -> Dressed:
         """See :class:`Stateful`."""
         self._runner.tick(now)
         return self._published()
@@ -278,37 +279,41 @@ class MethodRunner:
             return [None] * len(records)
         return [None if r.key is None else r.key.hex() for r in records]
 
-    def _published(self) -> list[Outgoing]:
-        out: list[Outgoing] = []
+    def _published(self) -> Dressed:
+        out = Dressed()
         for frame in self._out:
             frame = self._numbered(frame)
             values = self._frames.write(frame)
             numbers, self._numbers[: frame.height] = self._numbers[: frame.height], []
-            # a row that tells several records stands nowhere in the source: its group draws its place
-            carried = frame.select(OFFSET, KEY).rows() if OFFSET in frame.columns else [(0, None)] * frame.height
-            records = [
-                Record(self._partition, offset, None if key is None else bytes.fromhex(key), None, UNTIMED)
-                for offset, key in carried
-            ]
-            places = self._places(frame, values, numbers)
-            if places is None:
-                out += self._disguise.dress_many(records, values)
-                continue
-            for record, value, by in zip(records, values, places, strict=True):
-                dressed = self._disguise.dress(record, value, by=by)
-                out += [dressed] if dressed is not None else []
+            out += self._dressed(frame, values, numbers)
         self._out.clear()
         return out
+
+    def _dressed(self, frame: pl.DataFrame, values: list[bytes], numbers: list[int]) -> Dressed:
+        """Released rows as their topic carries them, timed by their commit."""
+        # a row that tells several records stands nowhere in the source: its group draws its place
+        stands = OFFSET in frame.columns
+        keys: list[bytes | None] = [None] * frame.height
+        if self._disguise.keeps_keys and stands:
+            keys = [None if key is None else bytes.fromhex(key) for key in frame[KEY].to_list()]
+        if self._box:
+            # many rows share a group: its place is drawn once
+            boxes = frame.select(self._box).rows()
+            drawn = {box: self._disguise.place(msgspec.json.encode(box)) for box in set(boxes)}
+            shown = list(map(self._disguise.key_of, keys)) if self._disguise.keeps_keys else None
+            return Dressed([*values], [drawn[box] for box in boxes], [UNTIMED] * len(values), shown)
+        offsets = frame[OFFSET].to_list() if stands else [0] * frame.height
+        records = [
+            Record(self._partition, offset, key, None, UNTIMED) for offset, key in zip(offsets, keys, strict=True)
+        ]
+        if min(numbers, default=0) >= 0:
+            return self._disguise.dress_many(records, values, None)
+        # what was invented draws its own place
+        placed = [value if number < 0 else None for value, number in zip(values, numbers, strict=True)]
+        made = zip(records, values, placed, strict=True)
+        return Dressed.of(d for r, value, by in made if (d := self._disguise.dress(r, value, by=by)) is not None)
 
     def _numbered(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Numbers that a method gives to groups or curves, told apart from those of other partitions."""
         own = [pl.col(n).cast(pl.Int64) + (self._partition << 32) for n in self._given if n in frame.columns]
         return frame.with_columns(own) if self._partition else frame
-
-    def _places(self, frame: pl.DataFrame, values: list[bytes], numbers: list[int]) -> Sequence[bytes | None] | None:
-        """What draws the partition of each row, if not its key or where it stood: its group, or what was invented."""
-        if self._box:
-            return [msgspec.json.encode(box) for box in frame.select(self._box).rows()]
-        if min(numbers, default=0) >= 0:
-            return None
-        return [value if number < 0 else None for value, number in zip(values, numbers, strict=True)]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from shoal.connect.kafka import TIMEOUT, KafkaError, library, missing, produce, told, topics_of
-from shoal.runtime.kafka.serve.output import Outgoing
+from shoal.runtime.kafka.serve.dressed import Dressed
 
 
 class LostError(KafkaError):
@@ -84,15 +84,9 @@ class Transactions:
         """One record into the open transaction; a slow broker is waited for."""
         produce(self._producer, topic, value, key, partition, timestamp=timestamp, **more)
 
-    def write_all(self, topic: str, records: Iterable[Outgoing]) -> None:
+    def write_all(self, topic: str, records: Dressed) -> None:
         """:meth:`write` for many."""
-        hand_over = self._producer.produce
-        for one in records:
-            try:
-                hand_over(topic, one.value, one.key, one.partition, timestamp=one.timestamp)
-            # the queue is full: from here on the slow road, which waits for the broker
-            except BufferError:
-                self.write(topic, one.value, one.key, one.partition, one.timestamp)
+        records.hand_over(topic, self._producer.produce, self.write)
 
     def keep(self, topic: str, partition: int, records: list[tuple[bytes, bytes]]) -> int:
         """Records that belong together; answers the offset of the first once the broker has them."""

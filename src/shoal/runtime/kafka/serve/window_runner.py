@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import compress
 
 import msgspec
 
 from shoal.core.keys import KeyRing
-from shoal.runtime.kafka.serve.output import ROOM, UNTIMED, Disguise, Outgoing, Record
+from shoal.runtime.kafka.serve.dressed import Dressed
+from shoal.runtime.kafka.serve.output import ROOM, Disguise, Record
 from shoal.views.role_view import RoleView
-from shoal.views.windows import Outcome, WindowGate
+from shoal.views.windows import Published, WindowGate
 
 
 class WindowRunner:
@@ -31,22 +33,24 @@ class WindowRunner:
             self._held = held
             self._windows.restore(state)
 
-    def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
+    def push(self, records: Sequence[Record]) -> tuple[Dressed, list[Record]]:
         """See :class:`~.stateful.Stateful`."""
         first = self._number
-        for number, record in enumerate(records, first):
-            self._held[number] = Record(record.partition, record.offset, record.key, None, record.timestamp)
+        self._held.update(enumerate(records, first))
         self._number += len(records)
-        outcomes = self._windows.push(*[record.value or b"" for record in records])
-        return self._settled(outcomes), [records[o.number - first] for o in outcomes if o.reason == "unreadable"]
+        decided = self._windows.push_many([record.value or b"" for record in records])
+        bad = [records[o.number - first] for o in decided.withheld if o.reason == "unreadable"]
+        return self._settled(decided), bad
 
-    def tick(self, now: int) -> list[Outgoing]:
+    def tick(self, now: int) -> Dressed:
         """See :class:`~.stateful.Stateful`."""
-        return self._settled(self._windows.tick(now))
+        return self._settled(self._windows.tick_many(now))
 
     def snapshot(self) -> bytes:
         """See :class:`~.stateful.Stateful`."""
-        return msgspec.msgpack.encode((self._number, self._held, self._withheld, self._windows.snapshot()))
+        # the windows keep the values, sealed
+        held = {n: Record(r.partition, r.offset, r.key, None, r.timestamp) for n, r in self._held.items()}
+        return msgspec.msgpack.encode((self._number, held, self._withheld, self._windows.snapshot()))
 
     @property
     def held(self) -> int:
@@ -83,14 +87,19 @@ class WindowRunner:
         """See :class:`~.stateful.Stateful`."""
         return next(iter(self._held.values())).timestamp if self._held else None
 
-    def _settled(self, outcomes: Sequence[Outcome]) -> list[Outgoing]:
-        origins, values = [], []
-        for number, value, reason in outcomes:
-            origin = self._held.pop(number)
-            if value is None or len(value) > ROOM:
-                self._withheld += 1
-                self._reasons[(reason or "too large").replace(" ", "_")] += 1
-            else:
-                origins.append(Record(origin.partition, origin.offset, origin.key, None, UNTIMED))
-                values.append(value)
-        return self._disguise.dress_many(origins, values)
+    def _settled(self, decided: Published) -> Dressed:
+        values, take = decided.records, self._held.pop
+        origins = [take(number) for number in decided.numbers]
+        for number, _, reason in decided.withheld:
+            del self._held[number]
+            self._withhold(reason)
+        if max(map(len, values), default=0) > ROOM:
+            fits = [len(value) <= ROOM for value in values]
+            for _ in range(fits.count(False)):
+                self._withhold("too large")
+            values, origins = list(compress(values, fits)), list(compress(origins, fits))
+        return self._disguise.dress_many(origins, values, None)
+
+    def _withhold(self, reason: str) -> None:
+        self._withheld += 1
+        self._reasons[reason.replace(" ", "_")] += 1
