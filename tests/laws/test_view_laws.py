@@ -22,8 +22,8 @@ from shoal.testing.masks import fixed_ring
 from shoal.views.frames import FrameGate
 from shoal.views.records import RecordGate
 from shoal.views.role_view import RoleView
+from shoal.views.stream_frames import frame_of, plain, told_in_utc
 from shoal.views.types import record_type
-from shoal.views.windows import frame_of, plain, told_in_utc
 
 KEYS = fixed_ring()
 SCHEMA = Schema(
