@@ -22,6 +22,7 @@ from shoal.release.beside import beside
 from shoal.release.job import job_of
 from shoal.release.stream import LocalRunner
 from shoal.release.wishes import Wishes
+from shoal.runtime.kafka.provision.refusals import refuse_closeness
 from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.output import Disguise, Record
 from shoal.series.release import anonymize_series
@@ -290,6 +291,26 @@ def test_a_topic_gets_what_a_file_gets(size):
     assert topic(values, size) == local
     other = pl.read_ndjson(b"\n".join(topic(values, size, partition=2)))
     assert other["group"].min() == 2 << 32  # groups of two partitions are never taken for one
+
+
+def test_closeness_of_curves_is_judged_by_window_and_refused_over_several_partitions():
+    from shoal.cli.consume import _judge
+
+    close = parse(POLICY.replace("[{use: kP", "[{use: t-closeness, t: 0.3, column: tariff}, {use: kP"))
+    with pytest.raises(PolicyError, match="does not compose over partitions"):
+        refuse_closeness(close)
+    refuse_closeness(METERS)  # the other promises hold inside every partition, so over all of them, too
+    frame = readings(12, 70)
+    parts: list[pl.DataFrame] = []
+    job = job_of(Wishes({"policy": close, "view": "shapes", "keys": KEYS}))
+    LocalRunner(job, job.key(), parts.append, verify=1.0).feed(frame)
+    judge = _judge(close, "shapes")
+    assert judge is not None
+    released = pl.concat(parts)
+    assert released["window"].n_unique() > 1
+    assert all(finding.kept for finding in judge(released))
+    swapped = released.with_columns(pl.when(pl.col("group") == 0).then(pl.lit("x")).otherwise("tariff").alias("tariff"))
+    assert [f.kept for f in judge(swapped) if f.promise.startswith("0.3-close")] == [False]
 
 
 def test_the_policy_goes_all_roads(tmp_path):

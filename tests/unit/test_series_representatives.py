@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.core.errors import InputError, UsageError
-from shoal.datasets.series import sales_curves
+from shoal.datasets.series import meter_weeks, sales_curves
 from shoal.kernels.series.likely import likely
 from shoal.promises.kp_anonymity import KPAnonymity, judge_means
 from shoal.series.centroids import microaggregated
@@ -169,8 +169,37 @@ def test_centroids_are_the_means_of_groups_of_k():
         assert np.allclose(centre, curves[plain.which == label].mean(axis=0))
 
 
-def test_queries_from_means_beat_plain_microaggregation_on_sales():
-    sales = sales_curves(400, 26).drop("Product_Code").to_numpy()
-    found = anonymize_series(sales, k=16, p=6).answered(150)
+@pytest.mark.parametrize("method", ["kapra", "banded"])
+@pytest.mark.parametrize("curves", [sales_curves(400, 26), meter_weeks(600, 3)], ids=["sales", "meters"])
+def test_queries_from_means_beat_plain_microaggregation(curves, method):
+    values = curves.drop(curves.columns[0]).to_numpy()
+    found = anonymize_series(values, k=16, p=6, method=method).answered(150)
     for figure in ("range", "similarity", "similarity_regret"):
         assert found["means_"][figure] <= found["mdav_"][figure]
+
+
+def test_a_mean_tells_how_like_it_its_curves_are():
+    rng = np.random.default_rng(4)
+    shape = np.sin(np.arange(48.0))
+    heights = 5 * shape + np.arange(40.0)[:, None]
+    noisy = 5 * shape + rng.normal(0, 5, (40, 48))
+    means = represent(np.concatenate([heights, noisy]), np.repeat([0, 1], 40))
+    true = [np.mean([np.corrcoef(means.mean[at], row)[0, 1] for row in rows]) for at, rows in enumerate((heights, noisy))]
+    assert means.faithful == pytest.approx(true, abs=0.03)
+    few = represent(np.concatenate([heights, noisy, noisy[:3]]), np.repeat([0, 1, 2], [40, 40, 3]))
+    assert few.faithful[2] == few.faithful[:2].mean()  # of three curves no spread is told
+    assert represent(noisy[:3], np.zeros(3, np.int64)).faithful.tolist() == [1.0]
+
+
+def test_a_mean_of_unlike_curves_is_no_near_answer():
+    rng = np.random.default_rng(4)
+    wave = np.sin(np.arange(48.0))
+    like = wave + rng.normal(0, 0.5, (6, 48))
+    unlike = wave + rng.normal(0, 3, (600, 48))  # so many that their mean is the wave itself
+    values = np.concatenate([unlike, like])
+    cells = np.repeat([0, 1], [600, 6])
+    low, high = np.full((2, 606, 48), [[[-20.0]], [[20.0]]])
+    released = Released(low, high, wave[None], np.zeros(606, np.int64), represent(values, cells))
+    found, far = released.similar(wave, 6)
+    assert sorted(found) == list(range(600, 606))
+    assert far.max() < 0.3

@@ -89,8 +89,9 @@ class Released:
     def similar(self, curve: Floats, most: int, *, warp: int | None = None) -> tuple[NDArray[np.int64], Floats]:
         """The records whose pattern is most like a curve, best first, and their distance (1 - correlation).
 
-        With ``warp`` it is the distance of dynamic time warping, where instants may be so far off. Among
-        records with one pattern those come first whose envelope is nearest to the curve.
+        With representatives it is the correlation expected of a curve of the subgroup: the mean of unlike curves is
+        smooth and correlates better than any of them. With ``warp`` it is the distance of dynamic time warping, where
+        instants may be so far off. Among records with one pattern those come first whose envelope is nearest.
         """
         query = np.asarray(curve, np.float64)
         if query.shape != self.low.shape[1:]:
@@ -99,6 +100,8 @@ class Released:
         shapes, which = (self.shapes, self.which) if self.means is None else (self.means.mean, self.means.which)
         if warp is None:
             far = pattern_loss(shapes, one, np.zeros(len(shapes), np.int64))
+            if self.means is not None:
+                far = 1 - (1 - far) * self.means.faithful
         else:
             far = warped_distance(shapes, query, warp)
         away = far[which]
