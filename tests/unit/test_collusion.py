@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from shoal.core.schema import Column, Schema
 from shoal.release.collusion import Seen, collusion
-from shoal.release.linking import Coded, Comparison, Linking, Nearness, coded, strong_components
+from shoal.release.linking import Coded, Comparison, Linking, Nearness, _mixed, coded, strong_components
 
 forms = {
     "same": lambda v: str(v),
@@ -173,3 +173,9 @@ def test_a_claim_of_allgoewer_2023_on_real_patients(shared):
     print(f"\n{pool}")
     assert 0.2 < pool.share < 0.3
     assert max(pool.causes, key=lambda c: c.alone).column == "diag_1"
+
+
+def test_sums_tell_multisets_of_records_apart():
+    """Two records of one kind once read like one record of another: a mixing function doubled with its argument."""
+    bits = _mixed(np.arange(4000))
+    assert len(np.unique(np.concatenate([bits * np.uint64(n) for n in (1, 2, 3)]))) == 12_000

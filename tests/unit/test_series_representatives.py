@@ -184,7 +184,9 @@ def test_a_mean_tells_how_like_it_its_curves_are():
     heights = 5 * shape + np.arange(40.0)[:, None]
     noisy = 5 * shape + rng.normal(0, 5, (40, 48))
     means = represent(np.concatenate([heights, noisy]), np.repeat([0, 1], 40))
-    true = [np.mean([np.corrcoef(means.mean[at], row)[0, 1] for row in rows]) for at, rows in enumerate((heights, noisy))]
+    true = [
+        np.mean([np.corrcoef(means.mean[at], row)[0, 1] for row in rows]) for at, rows in enumerate((heights, noisy))
+    ]
     assert means.faithful == pytest.approx(true, abs=0.03)
     few = represent(np.concatenate([heights, noisy, noisy[:3]]), np.repeat([0, 1, 2], [40, 40, 3]))
     assert few.faithful[2] == few.faithful[:2].mean()  # of three curves no spread is told

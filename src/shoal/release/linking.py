@@ -274,11 +274,13 @@ def _mean(values: NDArray[np.float64], first: Codes) -> NDArray[np.float64]:
 
 
 def _mixed(key: Codes) -> NDArray[np.uint64]:
-    """64 mixed bits per key (SplitMix64), so that sums of them tell multisets apart."""
-    x = (key.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(x ^ (x >> np.uint64(31)))
+    """64 random bits per key, so that sums of them tell multisets apart.
+
+    Drawn, not computed: a mixing function of few steps keeps relations between keys (of SplitMix64, one key in eight
+    gives twice the bits of another), and then two records of one read like one record of the other.
+    """
+    drawn = np.random.default_rng(0).integers(0, 2**64, int(key.max(initial=-1)) + 1, np.uint64)
+    return np.asarray(drawn[key])
 
 
 def _components(mine: Codes, theirs: Codes) -> Codes:
