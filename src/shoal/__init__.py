@@ -46,6 +46,10 @@ _FACE = {
     "KAnonymity": "shoal.promises.k_anonymity",
     "LDiversity": "shoal.promises.l_diversity",
     "TCloseness": "shoal.promises.t_closeness",
+    "KMap": "shoal.promises.k_map",
+    "DeltaPresence": "shoal.promises.delta_presence",
+    "BetaLikeness": "shoal.promises.beta_likeness",
+    "AlphaKAnonymity": "shoal.promises.alpha_k_anonymity",
 }
 
 __all__ = sorted(_FACE)
@@ -63,7 +67,11 @@ if TYPE_CHECKING:
     from shoal.core.hierarchy.tree import Tree
     from shoal.core.schema import Column, Schema
     from shoal.datasets.hospital import hospital
+    from shoal.promises.alpha_k_anonymity import AlphaKAnonymity
+    from shoal.promises.beta_likeness import BetaLikeness
+    from shoal.promises.delta_presence import DeltaPresence
     from shoal.promises.k_anonymity import KAnonymity
+    from shoal.promises.k_map import KMap
     from shoal.promises.l_diversity import LDiversity
     from shoal.promises.t_closeness import TCloseness
     from shoal.streams.z_stream import z_anonymity

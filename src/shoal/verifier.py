@@ -6,7 +6,8 @@ pseudonym column is in the data or handed in beside it, people are counted, othe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -17,7 +18,7 @@ from shoal.core.cells import ONLY_STARS
 from shoal.core.comparable import comparable
 from shoal.core.errors import UsageError
 from shoal.core.frames import require
-from shoal.core.groups import Finding, Groups
+from shoal.core.groups import Coverage, Finding, Groups
 from shoal.core.levels import Levels
 from shoal.core.notebook import Shown
 from shoal.promises import Promise
@@ -62,8 +63,11 @@ def verify(
     people: pl.Series | None = None,
     levels: Mapping[str, Levels] | None = None,
     every_row: bool = False,
+    register: Callable[[pl.DataFrame, NDArray[np.int32]], Coverage] | None = None,
 ) -> Verdict:
     """Judge released rows against promises. O(rows x columns + rows log rows).
+
+    ``register`` says, of rows and their groups, which people of a register each group may stand for.
 
     A row that shows nothing, neither quasi nor sensitive values, is withheld, not released: that is how other tools
     write it. Where ``every_row`` is known to be released, stars may be people's own values.
@@ -84,6 +88,8 @@ def verify(
     shown = np.ones(released.height, np.bool_) if every_row else ~withheld(released, quasi)
     frame = released.filter(pl.Series(shown)) if not shown.all() else released
     groups = grouped(frame, quasi, sensitive, None if people is None else people.filter(pl.Series(shown)), levels)
+    if register is not None:
+        groups = replace(groups, register=register(frame, groups.labels))
     findings = tuple(p.judge(groups) for p in promises)
     return Verdict(findings, frame.height, groups.count, groups.unit)
 

@@ -21,7 +21,9 @@ from shoal.core.release import boxes_of
 from shoal.core.schema import Column, Schema
 from shoal.core.table import code
 from shoal.measures.loss import loss
+from shoal.promises.alpha_k_anonymity import AlphaKAnonymity
 from shoal.promises.base import Promise
+from shoal.promises.beta_likeness import BetaLikeness
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.t_closeness import TCloseness
@@ -65,6 +67,10 @@ MORE = st.sampled_from(
         [TCloseness(0.2, "ill", distance="ordered")],
         [TCloseness(0.2, "ill", distance="hierarchical")],
         [LDiversity(2, "ill"), TCloseness(0.4, "ill")],
+        [BetaLikeness(1, "ill")],
+        [BetaLikeness(0.5, "ill", kind="basic")],
+        [AlphaKAnonymity(0.6, 2, "ill")],
+        [AlphaKAnonymity(0.4, 3, "ill", values=("gout",))],
     ]
 )
 PROMISES = st.tuples(st.integers(1, 6), MORE).map(lambda p: [KAnonymity(p[0]), *p[1]])

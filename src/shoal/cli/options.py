@@ -26,11 +26,13 @@ from shoal.core.errors import UsageError
 if TYPE_CHECKING:
     import polars as pl
 
+    from shoal.promises import Promise
     from shoal.release.base import Job
     from shoal.release.wishes import Wishes
 
 Flag = Annotated[bool, Parameter(negative=())]
-SPELLED = {"weights": "--weight", "tune": "--goal-k"}  # every other wish is called like its option
+# every other wish is called like its option
+SPELLED = {"weights": "--weight", "tune": "--goal-k", "promises": "--promise"}
 
 
 @Parameter(name="*")
@@ -96,12 +98,19 @@ class Promised:
         Every group's sensitive values are spread like the whole table's, within t.
     p
         Of curves: at least p of the k under one envelope share their pattern.
+    promise
+        A further promise by its name and parameters: `beta-likeness:beta=1:column=diag`, `k-map:k=5`,
+        `alpha-k-anonymity:alpha=.5:k=5:column=diag:values=[HIV]`, `delta-presence:most=.4`; or one of a plug-in.
+    register
+        For `k-map` and `delta-presence`: a table with the quasi columns and a row per person of the population.
     """
 
     k: MaybeWhole = None
     l: float | None = None
     t: float | None = None
     p: MaybeWhole = None
+    promise: Names = None
+    register: str | None = None
 
 
 @Parameter(name="*")
@@ -328,6 +337,8 @@ def wishes(*groups: Any, **more: Any) -> Wishes:
         stated["weights"] = {n: number(v, "--weight") for n, v in pairs(stated.pop("weight"), "--weight").items()}
     if "," in (stated.get("value") or ""):
         stated["value"] = names([stated["value"]])
+    if "promise" in stated:
+        stated["promises"] = [promise_word(word) for word in stated.pop("promise") or ()]
     if stated.get("set") is not None:
         stated["set"] = _parsed(stated["set"])
     if stated.get("every") is not None and stated["every"].replace(".", "", 1).isdigit():
@@ -388,6 +399,25 @@ def hierarchy_word(value: str) -> str | Mapping[str, Any]:
             **({"depth": int(number(depth, "--hierarchy"))} if depth else {}),
         }
     return value
+
+
+def promise_word(value: str) -> Promise:
+    """``k-map:k=5`` as a promise: its name, then its parameters."""
+    import yaml
+
+    from shoal.promises import PROMISES
+
+    use, *parts = value.split(":")
+    given: dict[str, Any] = {}
+    for part in parts:
+        name, sign, text = part.partition("=")
+        try:
+            given[name] = yaml.safe_load(text)
+        except yaml.YAMLError:
+            sign = ""
+        if not sign:
+            raise UsageError("expected parameters like k=5", where="--promise", hint="for example k-map:k=5")
+    return PROMISES.decode({"use": use, **given}, "--promise")
 
 
 def number(text: str, option: str) -> float:

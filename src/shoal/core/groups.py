@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -12,6 +12,46 @@ from numpy.typing import NDArray
 
 from shoal.core.comparable import comparable
 from shoal.core.levels import Levels
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Which people of a register each group's cells may stand for, as who reads the release would count them.
+
+    ``people`` says how many people stand behind each entry of the register; ``covered()`` goes over the groups in their
+    order and gives the entries each of them covers.
+
+    >>> one = Coverage(np.array([2, 3]), lambda: iter([np.array([True, False]), np.array([True, True])]))
+    >>> one.counts().tolist()
+    [2, 5]
+    """
+
+    people: NDArray[np.int64]
+    covered: Callable[[], Iterator[NDArray[np.bool_]]]
+
+    def counts(self) -> NDArray[np.int64]:
+        """How many people of the register each group covers."""
+        return np.array([int(self.people[entries].sum()) for entries in self.covered()], np.int64)
+
+    def beliefs(self, sizes: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """How sure a reader is that a person of the register was released: per group the highest and the lowest.
+
+        Each group of ``sizes[g]`` people took them evenly among those it covers. Where cells of groups overlap, a
+        person may be in any of them: the shares add up for the highest belief, and the largest of them is the lowest.
+        The last number is the lowest belief of all people of the register; 0 where no group covers somebody.
+        """
+        counts = self.counts()
+        share = sizes / np.maximum(counts, 1)
+        summed, largest = np.zeros(len(self.people)), np.zeros(len(self.people))
+        for group, entries in enumerate(self.covered()):
+            summed[entries] += share[group]
+            largest[entries] = np.maximum(largest[entries], share[group])
+        most, least = np.zeros(len(counts)), np.zeros(len(counts))
+        for group, entries in enumerate(self.covered()):
+            # whom the register does not know is found by nobody in it; but then it is not the register that was meant
+            most[group] = summed[entries].max(initial=0.0 if counts[group] else 1.0)
+            least[group] = largest[entries].min(initial=1.0) if counts[group] else 0.0
+        return np.minimum(most, 1.0), np.minimum(least, 1.0), float(largest.min(initial=1.0))
 
 
 @dataclass(frozen=True)
@@ -29,6 +69,7 @@ class Groups:
     sensitive: Mapping[str, pl.Series] = field(default_factory=dict)
     people: NDArray[np.int32] | None = None
     levels: Mapping[str, Levels] = field(default_factory=dict)  # hierarchies of sensitive columns
+    register: Coverage | None = None
 
     @property
     def count(self) -> int:

@@ -41,6 +41,18 @@ class Sensitive:
 
 
 @dataclass(frozen=True)
+class Register:
+    """People of a register as codes of the same levels: different entries, and how many people have each.
+
+    >>> Register(np.array([[0], [2]], np.int32), np.array([5, 1])).people.sum()
+    6
+    """
+
+    matrix: Codes
+    people: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class Table:
     """The quasi columns as a matrix of codes, whose rows they are, and the sensitive columns beside.
 
@@ -61,6 +73,7 @@ class Table:
     sensitive: Mapping[str, Sensitive] = field(default_factory=dict)
     withheld: Mapping[str, int] = field(default_factory=dict)
     known: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # rows whose value its hierarchy knows, and all
+    register: Register | None = None
 
     @property
     def size(self) -> int:

@@ -72,9 +72,14 @@ def join(
 
 
 def fitting(
-    cells: pl.DataFrame, register: pl.DataFrame, on: Sequence[str], nodes: Mapping[str, Nodes] | None = None
+    cells: pl.DataFrame,
+    register: pl.DataFrame,
+    on: Sequence[str],
+    nodes: Mapping[str, Nodes] | None = None,
+    *,
+    unknown: bool = True,
 ) -> Iterator[tuple[int, NDArray[np.bool_]]]:
-    """For each row of cells, which register entries it may stand for.
+    """For each row of cells, which register entries it may stand for: an ``unknown`` label for anyone, or for nobody.
 
     >>> cells, register = pl.DataFrame({"age": ["[20, 29]"]}), pl.DataFrame({"age": [21, 31]})
     >>> [(at, match.tolist()) for at, match in fitting(cells, register, ["age"])]
@@ -90,7 +95,7 @@ def fitting(
             if key not in cache:
                 if len(cache) * register.height > MOST_CELLS:
                     cache.clear()
-                cache[key] = _matches(columns[name], text, (nodes or {}).get(name, {}))
+                cache[key] = _matches(columns[name], text, (nodes or {}).get(name, {}), unknown)
             match &= cache[key]
         yield at, match
 
@@ -100,7 +105,9 @@ def _register(column: pl.Series) -> tuple[pl.Series, NDArray[np.float64] | None]
     return column.cast(pl.String), numbers
 
 
-def _matches(column: tuple[pl.Series, NDArray[np.float64] | None], text: str | None, nodes: Nodes) -> NDArray[np.bool_]:
+def _matches(
+    column: tuple[pl.Series, NDArray[np.float64] | None], text: str | None, nodes: Nodes, unknown: bool
+) -> NDArray[np.bool_]:
     """Which register entries a released cell may stand for."""
     texts, numbers = column
     if text is None:
@@ -124,7 +131,7 @@ def _matches(column: tuple[pl.Series, NDArray[np.float64] | None], text: str | N
         return exact
     if text.endswith(SUPPRESSED):
         return texts.str.starts_with(text.rstrip(SUPPRESSED)).fill_null(False).to_numpy()
-    return np.ones(len(texts), np.bool_)
+    return np.full(len(texts), unknown)
 
 
 def members(levels: Levels) -> dict[str, frozenset[str]]:

@@ -119,9 +119,6 @@ def node_range(levels: Levels, boxes: Boxes, j: int) -> tuple[NDArray[np.int64],
     (array([0]), array([1]))
     """
     low, high, floor = boxes.column(j)
-    if levels.numbers is not None and isinstance(floor, int):
-        mixed = (high == levels.missing) & (low != high)  # a missing value among numbers is published as the root
-        return np.where(mixed, 0, low).astype(np.int64), high.astype(np.int64)
     level = np.maximum(levels.meet(low, high), floor)
     first = np.empty(len(low), np.int64)
     last = np.empty(len(low), np.int64)
@@ -130,4 +127,8 @@ def node_range(levels: Levels, boxes: Boxes, j: int) -> tuple[NDArray[np.int64],
         column = levels.codes[:, at]
         first[here] = np.searchsorted(column, column[low[here]], side="left")
         last[here] = np.searchsorted(column, column[low[here]], side="right") - 1
+    if levels.numbers is not None:
+        # numbers are published as they lie, unless a level is asked for or a missing value is among them
+        hull = (np.asarray(floor) == 0) & ((high != levels.missing) | (low == high))
+        first[hull], last[hull] = low[hull], high[hull]
     return first, last

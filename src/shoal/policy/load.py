@@ -124,7 +124,7 @@ class _Reader:
             many = specs if isinstance(specs, list) else [specs]
             masks[column] = tuple(MASKS.decode(m, self.places.at(here)) for m in many)
         promises = tuple(
-            PROMISES.decode(p, self.places.at((*place, "promises", at)))
+            PROMISES.decode(p, self.places.at((*place, "promises", at))).beside(self.folder)
             for at, p in enumerate(self._list(plain.get("promises", []), (*place, "promises")))
         )
         # a promise about a column that does not exist would hold of anything

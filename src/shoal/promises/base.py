@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import msgspec
 
+from shoal.core.errors import UsageError
 from shoal.core.spec import Spec
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     import polars as pl
     from numpy.typing import NDArray
@@ -17,17 +20,31 @@ if TYPE_CHECKING:
     from shoal.core.groups import Finding, Groups
 
 
-About = Literal["groups", "events", "curves"]
-Check = Literal["", "distinct", "entropy", "recursive", "frequency", "equal", "ordered", "hierarchical"]
+About = Literal["groups", "register", "events", "curves"]
+Check = Literal[
+    "",
+    "distinct",
+    "entropy",
+    "recursive",
+    "frequency",
+    "alpha",
+    "equal",
+    "ordered",
+    "hierarchical",
+    "beta",
+    "enhanced-beta",
+]
 
 
 class Rule(msgspec.Struct, frozen=True):
     """What compiled methods check of a group on behalf of a promise.
 
     At least ``k`` people, and, if there is a ``check``, that one about the sensitive ``column``: a kind of l-diversity
-    (``bound`` is l, ``c`` the c of the recursive kind) or a distance of t-closeness (``bound`` is t). A ``complete``
-    rule says everything the promise asks. One that is not complete says what is necessary: methods start from it, and
-    the promise's own :meth:`Promise.measure` decides.
+    (``bound`` is l, ``c`` the c of the recursive kind), the share of a value (``bound`` is alpha, ``values`` are those
+    it speaks about, all if empty), a distance of t-closeness (``bound`` is t) or the gain of a value (``bound`` is
+    beta). A ``complete`` rule says everything the promise asks. One that is not complete says what is necessary:
+    methods start from it, and the promise's own :meth:`Promise.measure` decides. What is ``tables_only`` is not kept by
+    methods of streams and curves.
 
     >>> Rule(k=5).complete
     True
@@ -39,6 +56,8 @@ class Rule(msgspec.Struct, frozen=True):
     bound: float = 0.0
     c: float = 0.0
     complete: bool = True
+    values: tuple[Any, ...] = ()
+    tables_only: bool = False
 
 
 class Promise(Spec, frozen=True):
@@ -53,7 +72,8 @@ class Promise(Spec, frozen=True):
     Where every row is a person, promises about groups are closed under union: two groups that keep one also keep it
     together. So a method may always merge, and groups that happen to read alike do no harm. Someone whose rows lie in
     both groups counts once in their union, which may tilt entropy, frequency and distance: there the union is judged.
-    A promise of one's own must be closed under union, too, or methods cannot reach it.
+    A promise of one's own should be closed under union, too (``closed_under_union``): of one that is not, every union
+    is judged again, and methods reach it by chance, or with all rows as one group.
 
     >>> import numpy as np
     >>> from shoal.core.groups import Groups
@@ -67,10 +87,12 @@ class Promise(Spec, frozen=True):
     """
 
     higher_is_worse: ClassVar[bool] = False
-    # what it judges: groups of rows, or (z) events beside their original, or (k, P) curves and their patterns
+    # what it judges: groups of rows, alone or beside a register of people (k-map, delta-presence), or (z) events beside
+    # their original, or (k, P) curves and their patterns
     about: ClassVar[About] = "groups"
     # whether a group is compared with all released rows: then no part of a release can be judged by itself
     compares_with_all: ClassVar[bool] = False
+    closed_under_union: ClassVar[bool] = True  # two groups that keep it keep it together
 
     @property
     def title(self) -> str:
@@ -95,6 +117,11 @@ class Promise(Spec, frozen=True):
         """The level each group reaches, and whether that is enough: by the definition alone."""
         raise NotImplementedError
 
+    def beside(self, folder: Path) -> Self:
+        """The same with its files named as seen from ``folder``: a policy names them as seen from itself."""
+        file = getattr(self, "register", "")
+        return msgspec.structs.replace(self, register=str(folder / file)) if file else self
+
     def judge(self, groups: Groups) -> Finding:
         """Judge released groups: the worst of them against what was asked."""
         from shoal.core.groups import Finding
@@ -117,8 +144,36 @@ class Promise(Spec, frozen=True):
         raise NotImplementedError
 
 
+def among(values: pl.Series, named: Iterable[Any]) -> NDArray[np.bool_]:
+    """Which of the values are named, however a policy writes them: 1 and "1" are the same.
+
+    >>> import polars as pl
+    >>> among(pl.Series(["HIV", "flu", None]), ["HIV"]).tolist()
+    [True, False, False]
+    """
+    import polars as pl
+
+    return values.cast(pl.String).is_in([str(value) for value in named]).fill_null(False).to_numpy()
+
+
+def lacks_register(promise: Promise) -> UsageError:
+    """The error of a promise that speaks about a register where none is at hand.
+
+    >>> from shoal.promises.k_map import KMap
+    >>> print(lacks_register(KMap(5)))
+    k-map: speaks about a register of people, and none was given
+    <BLANKLINE>
+    hint: give `register`: a table with the quasi columns and a row per person
+    """
+    return UsageError(
+        "speaks about a register of people, and none was given",
+        where=promise.use,
+        hint="give `register`: a table with the quasi columns and a row per person",
+    )
+
+
 def those_about(promises: Iterable[Promise], what: About) -> list[Promise]:
-    """The promises about groups, events or curves, in their order.
+    """The promises about groups, a register, events or curves, in their order.
 
     >>> from shoal.promises.k_anonymity import KAnonymity
     >>> those_about([KAnonymity(5)], "groups"), those_about([KAnonymity(5)], "events")

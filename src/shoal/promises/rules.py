@@ -10,16 +10,19 @@ from numpy.typing import NDArray
 from shoal.core.errors import UsageError
 from shoal.core.table import Sensitive, Table
 from shoal.kernels.shared import promises as compiled
-from shoal.promises.base import Promise, Rule
+from shoal.promises.base import Promise, Rule, among, lacks_register
 
 KINDS = {
     "distinct": compiled.DISTINCT,
     "entropy": compiled.ENTROPY,
     "recursive": compiled.RECURSIVE,
     "frequency": compiled.FREQUENCY,
+    "alpha": compiled.ALPHA,
     "equal": compiled.T_EQUAL,
     "ordered": compiled.T_ORDERED,
     "hierarchical": compiled.T_HIERARCHICAL,
+    "beta": compiled.BETA,
+    "enhanced-beta": compiled.BETA_ENHANCED,
 }
 
 
@@ -45,8 +48,10 @@ def compile_rules(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
     2
     """
     for promise in promises:
-        if promise.about != "groups":
+        if promise.about not in ("groups", "register"):
             raise UsageError(f"{promise.use} is not a promise about groups of rows", where="promises")
+        if promise.about == "register" and table.register is None:
+            raise lacks_register(promise)
         if promise.sensitive is not None and promise.sensitive not in table.sensitive:
             raise UsageError(
                 f"{promise.sensitive!r} is not a sensitive column",
@@ -75,7 +80,9 @@ def compile_rules(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
             pairs[s] = len(unique)
         counted = np.bincount(column.codes[first], minlength=len(column.values))
         overall[s, : len(column.values)] = counted / max(1, table.size if people is None else table.crowd)
-        if column.levels is not None:
+        if named := about[s][1].values:
+            node[s, : len(column.values), 0] = ~among(column.values, named)
+        elif column.levels is not None and about[s][1].check == "hierarchical":
             node[s, : column.levels.size, : column.levels.depth] = column.levels.codes
     return compiled.Rules(
         least_people(promises),

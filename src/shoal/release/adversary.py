@@ -21,7 +21,7 @@ from shoal.core.groups import Finding, Groups
 from shoal.core.levels import Levels
 from shoal.core.schema import Schema
 from shoal.policy.document import WAIVERS
-from shoal.promises.base import Promise
+from shoal.promises.base import Promise, those_about
 from shoal.release.earlier import Known, together
 from shoal.verifier import group
 from shoal.views.role_view import RoleView
@@ -133,7 +133,7 @@ class Adversary:
         groups = Groups(trajectories, sensitive, whose.astype(np.int32), levels)
         told = f"{names[0]!r} links" if len(names) == 1 else f"{', '.join(map(repr, names))} link together"
         findings = []
-        for promise in self.promises:
+        for promise in those_about(self.promises, "groups"):
             if promise.sensitive in names:
                 continue  # who is linked by a value shares it
             finding = promise.judge(groups)

@@ -123,7 +123,8 @@ def about_curves(promises: tuple[Promise, ...]) -> tuple[KPAnonymity, list[Promi
     promise = those_about(promises, "curves")[0]
     others = [p for p in promises if p is not promise]
     # series methods know k and P, and of sensitive columns what compiled checks can say whole
-    foreign = [p for p in others if not (p.about == "groups" and p.rule().check and p.rule().complete)]
+    rules = [(p, p.rule()) for p in others]
+    foreign = [p for p, r in rules if p.about != "groups" or not r.check or not r.complete or r.tables_only]
     if foreign or not isinstance(promise, KPAnonymity):
         raise UsageError(
             f"curves keep kP-anonymity, l-diversity and t-closeness, and not {(foreign or [promise])[0].use}",

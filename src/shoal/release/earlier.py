@@ -25,7 +25,7 @@ from shoal.core.groups import Finding, Groups
 from shoal.core.levels import Levels
 from shoal.core.table import Table
 from shoal.measures.attack import Nodes, fitting, members
-from shoal.promises.base import Promise
+from shoal.promises.base import Promise, those_about
 from shoal.promises.rules import least_people
 from shoal.verifier import group, intersection, withheld
 
@@ -71,7 +71,7 @@ def together(known: Known, earlier: pl.DataFrame, promises: Sequence[Promise], n
         groups = _left(known, shown, on, column)
         findings += [
             msgspec.structs.replace(found, promise=f"{found.promise} beside {name}, by {column}")
-            for found in (p.judge(groups) for p in promises if p.sensitive in (None, column))
+            for found in (p.judge(groups) for p in those_about(promises, "groups") if p.sensitive in (None, column))
         ]
     k = least_people(promises)
     for column in handles:

@@ -32,6 +32,7 @@ from shoal.release.options import (
     with_means,
 )
 from shoal.release.promised import refuse_nothing, tightened
+from shoal.release.register import register_of
 from shoal.release.roles import MasksJob
 from shoal.release.stream import StreamJob, stream_job
 from shoal.release.table import TableJob
@@ -109,6 +110,7 @@ def _of_policy(wishes: Wishes) -> Job:
         method=with_effort(method, wishes),
         cells=wishes.one_of("cells", "text", "struct", "bounds"),
         previous=earlier_releases(wishes, policy.schema),
+        register=register_of(wishes, promises, policy.schema, view),
         **reported(wishes, more),
     )
 
@@ -155,6 +157,7 @@ def judge_of(wishes: Wishes) -> Judge:
         subject if subject is not None and subject not in view.hides else None,
         view,
         hidden=frozenset(view.hides),
+        register=register_of(wishes, promises, policy.schema, view),
     )
     wishes.done("a verdict by a policy", "the policy says what the columns are: leave the option out")
     return judge

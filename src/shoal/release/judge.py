@@ -8,21 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from shoal.core.comparable import comparable
 from shoal.core.errors import PromiseError, UsageError
 from shoal.core.frames import require
-from shoal.core.groups import Finding
+from shoal.core.groups import Coverage, Finding
 from shoal.core.levels import Levels
 from shoal.core.schema import Schema
 from shoal.core.table import by_value
+from shoal.measures.attack import Nodes
 from shoal.promises.base import Promise, those_about
 from shoal.promises.compact import expand, is_compact
 from shoal.promises.kp_anonymity import GROUP, LEVEL, PATTERN, RECORD, WINDOW
+from shoal.release.register import coverage, nodes_of_register
 from shoal.verifier import Verdict, verify
 from shoal.views.derived import with_derived
 from shoal.views.role_view import RoleView
@@ -50,6 +55,7 @@ class Judge:
     view: RoleView | None = None
     instants: tuple[str, ...] | None = None  # of curves; every column that is nothing else, if not given
     hidden: frozenset[str] = field(default_factory=frozenset)  # quasi columns the release does not show
+    register: pl.DataFrame | None = None  # of the people that released rows may stand for
 
     @property
     def quasi(self) -> list[str]:
@@ -64,11 +70,13 @@ class Judge:
         original: pl.DataFrame | None = None,
         levels: Mapping[str, Levels] | None = None,
         every_row: bool = False,
+        nodes: Mapping[str, Nodes] | None = None,
     ) -> Verdict:
         """The verdict on released rows.
 
         ``people`` says whose they are where the release does not; ``original`` are the events behind a stream;
-        ``levels`` those of sensitive columns, if they are at hand; ``every_row``: none stands for a withheld one.
+        ``levels`` those of sensitive columns, if they are at hand; ``every_row``: none stands for a withheld one;
+        ``nodes`` the values under each label of quasi columns, if they are at hand.
         """
         if not self.promises:
             raise UsageError("no promise to judge", where="verify", hint="give k, for example k=5")
@@ -78,7 +86,7 @@ class Judge:
         elif original is not None and those_about(self.promises, "events"):
             verdict = self._stream(released, original)
         else:
-            verdict = self._groups(released, self.promises, people, levels, every_row)
+            verdict = self._groups(released, self.promises, people, levels, every_row, nodes)
         return msgspec.structs.replace(verdict, findings=(*verdict.findings, *self._foreign(released)))
 
     def demand(self, released: pl.DataFrame, **known: Any) -> Verdict:
@@ -110,16 +118,32 @@ class Judge:
         people: pl.Series | None = None,
         levels: Mapping[str, Levels] | None = None,
         every_row: bool = False,
+        nodes: Mapping[str, Nodes] | None = None,
     ) -> Verdict:
         if people is None and self.subject is not None:
             require(released, [self.subject], "release")
             people = released[self.subject]
         known = self.levels(released) if levels is None else levels
-        verdict = verify(released, self.quasi, promises, people=people, levels=known, every_row=every_row)
+        verdict = verify(
+            released,
+            self.quasi,
+            promises,
+            people=people,
+            levels=known,
+            every_row=every_row,
+            register=None if self.register is None else partial(self._covered, nodes),
+        )
         if self.subject is None or not self._rotates(self.subject):
             return verdict
         doubtful = [msgspec.structs.replace(f, unit="pseudonyms", note=ROTATING) for f in verdict.findings]
         return msgspec.structs.replace(verdict, findings=tuple(doubtful), unit="pseudonyms")
+
+    def _covered(
+        self, nodes: Mapping[str, Nodes] | None, released: pl.DataFrame, labels: NDArray[np.int32]
+    ) -> Coverage:
+        assert self.register is not None
+        known = nodes_of_register(self.register, self.schema) if nodes is None else nodes
+        return coverage(released, labels, self.quasi, self.register, known)
 
     def _rotates(self, column: str) -> bool:
         mask = None if self.view is None else self.view.masks.get(column)

@@ -28,6 +28,7 @@ from shoal.release.curves import CurvesJob, about_curves
 from shoal.release.judge import Judge
 from shoal.release.methods import method_of, series_words, with_effort
 from shoal.release.promised import tightened
+from shoal.release.register import register_of
 from shoal.release.stream import StreamJob
 from shoal.release.table import TableJob
 from shoal.release.wishes import Wishes
@@ -143,7 +144,13 @@ def of_options(wishes: Wishes) -> Job:
         )
     method = with_effort(method_of(wishes, (TABLE_METHODS,), None), wishes)
     cells = wishes.one_of("cells", "text", "struct", "bounds")
-    return TableJob(method=method, cells=cells, previous=earlier_releases(wishes, schema), **reported(wishes, more))
+    return TableJob(
+        method=method,
+        cells=cells,
+        previous=earlier_releases(wishes, schema),
+        register=register_of(wishes, promises, schema),
+        **reported(wishes, more),
+    )
 
 
 def _curves_of_options(wishes: Wishes) -> CurvesJob:
@@ -299,14 +306,16 @@ def judge_of_options(wishes: Wishes) -> Judge:
     if not schema.quasi:
         wishes.refuse("quasi", "no quasi columns", "name them, or give a policy")
     promises, _ = tightened((), schema, wishes)
-    return Judge(schema, promises, subject)
+    return Judge(schema, promises, subject, register=register_of(wishes, promises, schema))
 
 
 def _judged(wishes: Wishes) -> Schema:
     """The columns a verdict is about."""
     schema = wishes.take("schema")
     about = {name: wishes.take(name, ()) for name in ("quasi", "sensitive")}
-    if isinstance(about["quasi"], Mapping) and any(h is not None for h in about["quasi"].values()):
+    # beside a register, a hierarchy says which people a label may stand for
+    declared = isinstance(about["quasi"], Mapping) and any(h is not None for h in about["quasi"].values())
+    if declared and not wishes.has("register"):
         wishes.refuse("hierarchy", "has no effect: what reads alike is a group, however it was made", "leave it out")
     return schema if schema is not None else schema_of(Wishes(about))
 

@@ -17,13 +17,14 @@ from shoal.core.bounds import bounded
 from shoal.core.frames import from_any
 from shoal.core.known import doubts, refuse_few
 from shoal.core.order import publication_order
+from shoal.core.register import beside_register
 from shoal.core.release import Boxes, Release, read_alike, recode
 from shoal.core.schema import Column, Schema
 from shoal.core.table import Table, code
 from shoal.measures.loss import loss
 from shoal.measures.utility import utility
 from shoal.policy.document import Policy
-from shoal.promises.base import Promise
+from shoal.promises.base import Promise, those_about
 from shoal.release.adversary import Adversary
 from shoal.release.base import GIVEN, SECRET, Job
 from shoal.release.earlier import Known, nodes_of
@@ -56,6 +57,7 @@ class TableJob(Job):
     policy: Policy | None = None
     cells: str = "text"
     previous: tuple[tuple[str, pl.DataFrame], ...] = ()  # earlier releases, by what to call them
+    register: pl.DataFrame | None = None  # of the people that released rows may stand for
 
     def run(self, data: Any, *, progress: Progress = silent) -> Release:
         """See :class:`Job`. Costs what the method costs, and O(rows x columns + rows log rows) beside."""
@@ -66,6 +68,8 @@ class TableJob(Job):
         rows = with_derived(frame, schema) if masked is None else masked.frame
         seed = self.draw()
         table = code(rows, schema)
+        if self.register is not None:
+            table = beside_register(table, rows, schema, self.register)
         refuse_few(table.known, least=0)
         method = self._method(table)
         progress(0.1, "grouping")
@@ -141,7 +145,9 @@ class TableJob(Job):
         whose = None if schema.subject is None else rows[schema.subject].gather(kept)
         levels = {name: s.levels for name, s in table.sensitive.items() if s.levels is not None}
         # judged is the text that would be published, not the labels of the method
-        verdict = Judge(schema, self.promises).demand(released, people=whose, levels=levels, every_row=True)
+        nodes = None if self.register is None else nodes_of(table)
+        judge = Judge(schema, self.promises, register=self.register)
+        verdict = judge.demand(released, people=whose, levels=levels, every_row=True, nodes=nodes)
         adversary = Adversary(schema, self.promises, self.view, self.waived)
         found = adversary.demand(released, whose, levels)
         if self.previous:
@@ -169,7 +175,10 @@ class TableJob(Job):
             columns |= {part: Column("quasi") for part in made[name]} if name in made else {name: column}
         whose = None if people is None else people.gather(np.flatnonzero(groups >= 0))
         levels = {name: s.levels for name, s in table.sensitive.items() if s.levels is not None}
-        Judge(Schema(columns), self.promises).demand(shown, people=whose, levels=levels, every_row=True)
+        # by a register, bounds say what the interval said
+        about = tuple(those_about(self.promises, "groups"))
+        if about:
+            Judge(Schema(columns), about).demand(shown, people=whose, levels=levels, every_row=True)
         return shown, made
 
     def _report(

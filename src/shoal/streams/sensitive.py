@@ -130,7 +130,7 @@ class Sensitive:
                     where="promises",
                     hint="k-anonymity, l-diversity and t-closeness are kept here",
                 )
-            if not promise.rule().complete:
+            if promise.rule().tables_only or not promise.rule().complete:
                 raise UsageError(
                     f"{promise.use} has no complete compiled rule, and a stream keeps only what its kernels can check",
                     where="promises",

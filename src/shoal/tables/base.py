@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,13 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.errors import PromiseError, UsageError
-from shoal.core.groups import Groups
+from shoal.core.groups import Coverage, Groups
+from shoal.core.release import Boxes, boxes_of
 from shoal.core.spec import Spec
 from shoal.core.table import Sensitive, Table
 from shoal.kernels.shared import promises as compiled
+from shoal.measures.loss import node_range
 from shoal.promises.base import Promise
 from shoal.promises.rules import compile_rules
 
+MOST_CELLS = 200_000_000  # of entries of a register that are remembered as covered or not
 Progress = Callable[[float, str], None]  # share done (0 to 1), a word on the state
 
 
@@ -155,14 +158,17 @@ def reachable(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
     raise PromiseError(
         f"{broken.promise} cannot be reached: asked {broken.asked:g}, "
         f"the whole table as one group reaches {broken.reached:.4g} ({broken.unit} counted"
-        + (f", {withheld:,} rows withheld before)" if withheld else ")"),
+        + (f", {withheld:,} rows withheld before)" if withheld else ")")
+        + (f"; {broken.note}" if broken.note else ""),
         where="promises",
         hint="ask for less, or bring more people",
     )
 
 
-def groups_of(table: Table, labels: NDArray[np.int32]) -> Groups:
+def groups_of(table: Table, labels: NDArray[np.int32], boxes: Boxes | None = None) -> Groups:
     """Rows with these labels as a promise judges them; rows labelled -1 are left out.
+
+    Beside a register, ``boxes`` are the cells as published; without them, as tight as the rows allow.
 
     >>> import polars as pl
     >>> from shoal.core.schema import Schema
@@ -177,4 +183,28 @@ def groups_of(table: Table, labels: NDArray[np.int32]) -> Groups:
         {name: s.values.gather(s.codes[kept]) for name, s in table.sensitive.items()},
         None if table.people is None else table.people[kept],
         {name: s.levels for name, s in table.sensitive.items() if s.levels is not None},
+        None if table.register is None or not len(kept) else _coverage(table, boxes or boxes_of(table, labels)),
     )
+
+
+def _coverage(table: Table, boxes: Boxes) -> Coverage:
+    """Which entries of the register each group's cells cover: by codes, where the verifier goes by texts."""
+    assert table.register is not None
+    entries, people = table.register.matrix, table.register.people
+    ranges = [node_range(levels, boxes, j) for j, levels in enumerate(table.levels)]
+
+    def covered() -> Iterator[NDArray[np.bool_]]:
+        known: dict[tuple[int, int, int], NDArray[np.bool_]] = {}
+        for group in range(len(boxes.low)):
+            out = np.ones(len(entries), np.bool_)
+            for j, (low, high) in enumerate(ranges):
+                key = (j, int(low[group]), int(high[group]))
+                if key not in known:
+                    known[key] = (entries[:, j] >= key[1]) & (entries[:, j] <= key[2])
+                    if len(known) * len(entries) > MOST_CELLS:
+                        known.clear()
+                        known[key] = (entries[:, j] >= key[1]) & (entries[:, j] <= key[2])
+                out &= known[key]
+            yield out
+
+    return Coverage(people, covered)

@@ -14,6 +14,7 @@ Effort = Literal["low", "normal", "high"] | int
 NORMAL = 180_000  # of steps x (6 + k + k²/20): about what a step costs
 PER_ROW = 40  # steps: more find next to nothing
 FEW_GROUPS = 200  # times k: in tables of fewer rows cutting may do better than opening tuples
+RIVALRY = 100_000  # rows up to which other methods try their groups, too, where a promise is about values
 MANY = 20  # columns above which a step costs more, in proportion
 HIGH = 50  # times as many of both
 
@@ -87,8 +88,10 @@ class Local(TableMethod, frozen=True, tag="local"):
         pairs = make_pairs(view.shape())
         labels = start(view.matrix, pairs, rules, seed, lambda share, word: progress(share / 2, word))
         improver = Improver(view.matrix, pairs, rules, labels, seed)
-        if table.size < FEW_GROUPS * rules.k:
-            for rival in rivals(view, promises, rules, seed):
+        # growing groups one by one may leave a rest that breaks promises about values: others part the whole
+        hard = len(rules.kind) > 0 and table.size <= RIVALRY
+        if hard or table.size < FEW_GROUPS * rules.k:
+            for rival in rivals(table, promises, rules, seed):
                 improver.take(rival)
         size = table.size // (int(improver.labels.max()) + 1) if len(rules.kind) else 0
         steps = self.steps(max(rules.k, size), table.size, len(table.names))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.core.table import Table
 from shoal.kernels.shared.boxes import group_boxes
-from shoal.kernels.shared.promises import SLACK, T_EQUAL, Rules, holds, workspace
+from shoal.kernels.shared.promises import ALPHA, BETA, SLACK, T_EQUAL, Rules, holds, workspace
 from shoal.kernels.tables.local_groups import make_groups
 from shoal.kernels.tables.local_hooks import grows, only_counts_rows
 from shoal.kernels.tables.local_pairs import Pairs
@@ -51,8 +51,13 @@ def at_least(rules: Rules) -> Rules:
         return rules
     k = int(rules.k)
     for s, kind in enumerate(rules.kind.tolist()):
-        if kind < T_EQUAL:
+        if kind < ALPHA:
             k = max(k, int(np.ceil(rules.bound[s] - SLACK)))
+        elif kind == ALPHA and not rules.node[s, : rules.size[s], 0].any():
+            k = max(k, int(np.ceil(1 / rules.bound[s] - SLACK)))
+        elif kind >= BETA:  # whatever value a group has, one of its rows must not be too large a share
+            common = rules.overall[s, : rules.size[s]].max(initial=0.0)
+            k = max(k, int(np.ceil(1 / max(SLACK, common * (1 + rules.bound[s])) - SLACK)))
         elif kind == T_EQUAL:
             k = max(k, _least_close(rules.overall[s, : rules.size[s]], float(rules.bound[s]), rules.value.shape[1]))
     return rules._replace(k=k)

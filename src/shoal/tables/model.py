@@ -17,7 +17,7 @@ from shoal.core.release import Boxes, taken
 from shoal.core.schema import Schema
 from shoal.core.table import Table, by_value, factorize, hierarchy_for
 from shoal.measures.loss import node_range, published_level
-from shoal.promises.base import Promise
+from shoal.promises.base import Promise, those_about
 
 Spans = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]  # first and last code, least level to cover it
 
@@ -53,6 +53,12 @@ class Model:
         promise with its new members, those of earlier calls among them; a group that would break takes none of these
         rows. Costs O(rows x groups).
         """
+        if beside := those_about(self.promises, "register"):
+            raise UsageError(
+                f"{beside[0].use} is about a register, and who is new in it is not known",
+                where="model",
+                hint="release all rows again",
+            )
         require(frame, [*self.table.names, *self.schema.sensitive, *self.schema.of("subject")], "new rows")
         joined = self._covering([self._spans(frame[name], j) for j, name in enumerate(self.table.names)])
         uncovered = int((joined < 0).sum())
@@ -157,7 +163,7 @@ class Model:
             new = np.flatnonzero((joined >= 0) & ~refused[joined])
             groups = self._together(frame, new, joined[new])
             broken = np.zeros(groups.count, np.bool_)
-            for promise in self.promises:
+            for promise in those_about(self.promises, "groups"):
                 broken |= ~promise.measure(groups)[1]
             if not broken.any():
                 return np.flatnonzero(refused)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.core.release import read_alike
+from shoal.core.release import Boxes, read_alike
 from shoal.core.table import Table
 from shoal.promises.base import Promise
 from shoal.tables.base import Grouping, groups_of
@@ -28,7 +28,7 @@ def uphold(table: Table, promises: Sequence[Promise], grouping: Grouping) -> Gro
     while True:
         labels, boxes = read_alike(table, labels, floor)
         floor = boxes.floor
-        broken = _broken(table, promises, labels)
+        broken = _broken(table, promises, labels, boxes)
         if not broken.any():
             return Grouping(labels, floor)
         if len(broken) == 1:
@@ -44,8 +44,8 @@ def uphold(table: Table, promises: Sequence[Promise], grouping: Grouping) -> Gro
             floor = above
 
 
-def _broken(table: Table, promises: Sequence[Promise], labels: NDArray[np.int32]) -> NDArray[np.bool_]:
-    groups = groups_of(table, labels)
+def _broken(table: Table, promises: Sequence[Promise], labels: NDArray[np.int32], boxes: Boxes) -> NDArray[np.bool_]:
+    groups = groups_of(table, labels, boxes)
     broken = np.zeros(groups.count, np.bool_)
     for promise in promises:
         broken |= ~promise.measure(groups)[1]

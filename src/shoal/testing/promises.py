@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import ShoalError
 from shoal.core.groups import Groups
+from shoal.core.register import beside_register
 from shoal.core.schema import Column, Schema
 from shoal.core.table import Table, code
 from shoal.kernels.shared import promises as compiled
@@ -31,7 +32,7 @@ def check_promise(spec: Promise, values: Sequence[Any] = ("a", "b", "c", "d")) -
     >>> check_promise(KAnonymity(3))
     """
     rng = np.random.default_rng(0)
-    if spec.about != "groups":
+    if spec.about not in ("groups", "register"):
         _refuses(spec, _table(spec, values, rng))
         return
     nothing = _table(spec, values, rng)
@@ -52,7 +53,12 @@ def _table(spec: Promise, values: Sequence[Any], rng: np.random.Generator) -> Ta
     name = spec.sensitive or "sensitive"
     some = [values[i] for i in rng.choice(len(values), n, p=rng.dirichlet(np.ones(len(values))))]
     frame = pl.DataFrame({"quasi": np.arange(n), name: some})
-    return code(frame, Schema({"quasi": Column("quasi"), name: Column("sensitive")}))
+    schema = Schema({"quasi": Column("quasi"), name: Column("sensitive")})
+    table = code(frame, schema)
+    if spec.about != "register":
+        return table
+    register = pl.DataFrame({"quasi": np.repeat(np.arange(n), rng.integers(1, 6, n))})
+    return beside_register(table, frame, schema, register)
 
 
 def _refuses(spec: Promise, table: Table) -> None:
@@ -83,7 +89,7 @@ def _order(
 
 def _union(spec: Promise, table: Table, labels: NDArray[np.int32], kept: NDArray[np.bool_]) -> None:
     both = np.flatnonzero(kept)[:2]
-    if len(both) < 2:
+    if len(both) < 2 or not spec.closed_under_union:
         return
     united = np.where(labels == both[1], both[0], labels)
     dense = np.unique(united, return_inverse=True)[1].astype(np.int32)

@@ -12,7 +12,8 @@ import numpy as np
 
 from shoal.kernels.compile import bare, kernel, light
 
-DISTINCT, ENTROPY, RECURSIVE, FREQUENCY, T_EQUAL, T_ORDERED, T_HIERARCHICAL = range(7)
+# below T_EQUAL a group is judged by its own values, from there on beside the whole table's
+DISTINCT, ENTROPY, RECURSIVE, FREQUENCY, ALPHA, T_EQUAL, T_ORDERED, T_HIERARCHICAL, BETA, BETA_ENHANCED = range(10)
 SLACK = 1e-9  # floating point only: sums of shares are not exact
 
 
@@ -26,11 +27,12 @@ class Rules(NamedTuple):
     pair: np.ndarray  # int32[s, n], or [s, 0]: person and value together
     pairs: np.ndarray  # int64[s]
     kind: np.ndarray  # int64[s]
-    bound: np.ndarray  # float64[s]: l or t
+    bound: np.ndarray  # float64[s]: l, t, alpha or beta
     c: np.ndarray  # float64[s]: the c of recursive (c, l)
     size: np.ndarray  # int64[s]: number of distinct values
     overall: np.ndarray  # float64[s, most values]: share of all people (or rows) that hold a value
-    node: np.ndarray  # int32[s, most values, most levels]: the hierarchy of the sensitive column
+    # int32[s, most values, most levels]: the hierarchy of the sensitive column; of alpha, 1 where a value is not its
+    node: np.ndarray
     depth: np.ndarray  # int64[s]
     missing: np.ndarray  # int64[s]: the code that is no value where people are counted, else -1
 
@@ -139,8 +141,10 @@ def packed(count, size, holders):
 
 @kernel
 def is_void(rules, s):
-    """Whether every group keeps promise s: l of at most 1 (not recursive), t of at least 1."""
-    if rules.kind[s] >= T_EQUAL:
+    """Whether every group keeps promise s: l of at most 1 (not recursive), t or alpha of at least 1."""
+    if rules.kind[s] >= BETA:
+        return False
+    if rules.kind[s] >= ALPHA:
         return rules.bound[s] >= 1.0
     return rules.kind[s] != RECURSIVE and rules.bound[s] <= 1.0
 
@@ -155,6 +159,8 @@ def judge_counts(rules, s, counts, total, holders):
     size = rules.size[s]
     bound = rules.bound[s]
     count = counts[:size]
+    if kind == ALPHA:
+        return largest_share(rules, s, counts, holders) <= bound + SLACK
     if kind < T_EQUAL and (total > holders or holders == 0.0):
         count = packed(counts, size, holders)
         total = max(1.0, holders)
@@ -178,13 +184,54 @@ def judge_counts(rules, s, counts, total, holders):
 
 
 @kernel
+def largest_share(rules, s, count, holders):
+    """The largest share of a group's ``holders`` who have one of the values alpha speaks about.
+
+    Where nobody holds a value, as if all held the same one; who speaks about some values only is not concerned.
+    """
+    most = 0.0
+    free = 0
+    for v in range(rules.size[s]):
+        if rules.node[s, v, 0] != 0:
+            free += 1
+        elif holders > 0.0:
+            most = max(most, count[v] / holders)
+    if holders == 0.0 and free == 0:
+        return 1.0
+    return most
+
+
+@kernel
+def gain(rules, s, count, holders):
+    """The largest relative gain of a value's share over the whole table's (beta-likeness).
+
+    The enhanced kind also bounds each by -ln of the share in the whole: beyond that it is infinite.
+    """
+    most = 0.0
+    for v in range(rules.size[s]):
+        if count[v] == 0.0:
+            continue
+        whole = rules.overall[s, v]
+        if whole == 0.0:
+            return np.inf
+        more = (count[v] / holders - whole) / whole
+        if rules.kind[s] == BETA_ENHANCED and more > SLACK - np.log(whole):
+            return np.inf
+        most = max(most, more)
+    return most
+
+
+@kernel
 def distance(rules, s, count, holders):
     """Earth mover's distance between the shares of a group's ``holders`` who have each value, and the whole table's.
 
     Of people with several values the shares need not add up to the same: the rest comes from outside, from farthest.
+    Of beta-likeness it is the largest gain.
     """
     size = rules.size[s]
     kind = rules.kind[s]
+    if kind >= BETA:
+        return gain(rules, s, count, holders)
     gap = np.empty(size)
     for v in range(size):
         gap[v] = count[v] / holders - rules.overall[s, v]

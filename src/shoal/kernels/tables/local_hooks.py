@@ -3,7 +3,17 @@
 import numpy as np
 
 from shoal.kernels.compile import bare, kernel, light
-from shoal.kernels.shared.promises import DISTINCT, SLACK, T_EQUAL, count_values, distance, judge_counts, people_in
+from shoal.kernels.shared.promises import (
+    ALPHA,
+    BETA,
+    DISTINCT,
+    SLACK,
+    T_EQUAL,
+    count_values,
+    distance,
+    judge_counts,
+    people_in,
+)
 
 KEPT = -2
 FEW = -1  # too few people
@@ -64,7 +74,7 @@ def lacking(rules, held, total):
     if total < rules.k:
         return np.int64(FEW), total + 1
     for s in range(rules.kind.shape[0]):
-        if rules.kind[s] >= T_EQUAL:
+        if T_EQUAL <= rules.kind[s] < BETA:
             # the slack of the judge itself, or the two would disagree about a group that lies on the bound
             over = distance(rules, s, held[s], float(total)) - rules.bound[s] - SLACK
             if over > 0.0:
@@ -97,6 +107,8 @@ def wanted(rules, s, count, total, most, value):
     # a missing value is no diversity
     if kind < T_EQUAL and value == rules.missing[s]:
         return False
+    if kind == ALPHA and rules.node[s, value, 0] != 0:
+        return True
     if kind == DISTINCT and not rules.people:
         return count[value] == 0.0
     if kind < T_EQUAL:
@@ -137,15 +149,19 @@ def trim(rules, rows, stop, work, count):
         worst = -np.inf
         value = -1
         for v in range(rules.size[s]):
+            if count[v] == 0.0 or (rules.kind[s] == ALPHA and rules.node[s, v, 0] != 0):
+                continue
             surplus = count[v] - (rules.overall[s, v] * stop if rules.kind[s] >= T_EQUAL else 0.0)
-            if count[v] > 0 and surplus > worst:
+            if rules.kind[s] >= BETA:  # a gain is relative
+                surplus = count[v] / max(rules.overall[s, v] * stop, SLACK)
+            if surplus > worst:
                 worst = surplus
                 value = v
         clear(rules, s, rows, 0, stop, count)
         if value < 0:  # nobody holds a value
             return 0
         # not the whole surplus: shares shift as rows leave, and the next look may find another value on top
-        leave = max(1, int(worst / 4)) if rules.kind[s] >= T_EQUAL else 1
+        leave = max(1, int(worst / 4)) if T_EQUAL <= rules.kind[s] < BETA else 1
         at = stop - 1
         # from the end: rows stand nearest first, so the farthest of the value leave
         while at >= 0 and leave > 0:

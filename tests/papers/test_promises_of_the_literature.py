@@ -1,0 +1,74 @@
+"""Worked examples of promises beside k, l and t, with where they were published."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shoal
+from shoal.core.groups import Groups
+from shoal.promises.alpha_k_anonymity import AlphaKAnonymity
+from shoal.promises.beta_likeness import BetaLikeness
+from shoal.promises.delta_presence import DeltaPresence
+from shoal.promises.k_map import KMap
+from shoal.promises.t_closeness import TCloseness
+
+# Desfontaines, "k-map, the weird cousin of k-anonymity" and "delta-presence, for when being in the dataset is
+# sensitive": one ZIP code with 5 people of 10-19, 5 of 20-29, 10 of 30-39, 10 of 40-49 and 20 of 50 or more years
+AGES = [*range(10, 20, 2), *range(20, 30, 2), *range(30, 40), *range(40, 50), *range(50, 90, 2)]
+ZIP_CODE = pl.DataFrame({"zip": ["85535"] * 50, "age": AGES})
+
+
+def test_desfontaines_a_5_map_of_ages_tells_that_all_ten_to_nineteen_are_in_the_table():
+    """Published: ages 10-19 five times and 40-49 once are 5-map; all five of 10-19 are then known to be in it."""
+    published = pl.DataFrame({"zip": ["85535"] * 6, "age": ["[10, 19]"] * 5 + ["[40, 49]"]})
+    asked = {"quasi": ["zip", "age"], "register": ZIP_CODE}
+    found = shoal.verify(published, promises=[KMap(5)], **asked)
+    assert found.kept
+    assert found.findings[0].reached == 5
+    assert not shoal.verify(published, promises=[KMap(6)], **asked).kept
+    presence = shoal.verify(published, promises=[DeltaPresence(0.9)], **asked).findings[0]
+    assert (presence.kept, presence.reached) == (False, 1.0)
+    wider = published.with_columns(age=pl.Series(["[10, 39]"] * 5 + ["[40, 49]"]))
+    assert shoal.verify(wider, promises=[DeltaPresence(0.25)], **asked).findings[0].reached == 0.25, "5 of 20, 1 of 10"
+
+
+def test_nergiz_2007_one_half_and_two_thirds():
+    """Nergiz et al. 2007, section 3: of six people in America three are in the table, of three in Europe two."""
+    register = pl.DataFrame({"place": ["America"] * 6 + ["Europe"] * 3})
+    released = pl.DataFrame({"place": ["America"] * 3 + ["Europe"] * 2})
+    asked = {"quasi": ["place"], "register": register}
+    assert shoal.verify(released, promises=[DeltaPresence(2 / 3, 1 / 2)], **asked).kept
+    assert not shoal.verify(released, promises=[DeltaPresence(0.66, 1 / 2)], **asked).kept
+    assert not shoal.verify(released, promises=[DeltaPresence(2 / 3, 0.51)], **asked).kept
+
+
+@pytest.mark.parametrize(("whole", "group", "gain"), [((40, 60), (5, 5), 0.25), ((1, 99), (11, 89), 10.0)])
+def test_cao_and_karras_2012_the_same_distance_and_another_gain(whole, group, gain):
+    """The introduction's example: .4 to .5 and .01 to .11 are .1 apart; the gain is a quarter, and ten times."""
+    # so many groups of the whole's shares beside it that one group does not move them
+    sick, well = group
+    n = sick + well
+    rest = 10_000
+    others = [rest * n * whole[0] // 100 - sick, rest * n * whole[1] // 100 - well]
+    values = ["HIV"] * sick + ["none"] * well + ["HIV"] * others[0] + ["none"] * others[1]
+    groups = Groups(np.repeat([0, 1], [n, sum(others)]).astype(np.int32), {"s": pl.Series(values)})
+    assert BetaLikeness(1, "s", kind="basic").measure(groups)[0][0] == pytest.approx(gain)
+    assert TCloseness(1, "s").measure(groups)[0][0] == pytest.approx(0.1, abs=1e-4)
+
+
+def test_wong_2006_a_half_of_two_people_may_have_hiv():
+    """Wong et al. 2006, the running example's form: of every two people of a job at most one has HIV."""
+    table = pl.DataFrame(
+        {
+            "job": ["Cat1", "Cat1", "Cat2", "Cat2", "Cat2", "Cat2"],
+            "illness": ["HIV", "flu", "fever", "HIV", "flu", "fever"],
+        }
+    )
+    asked = {"quasi": ["job"], "sensitive": ["illness"]}
+    promise = AlphaKAnonymity(0.5, 2, "illness", values=("HIV",))
+    assert shoal.verify(table, promises=[promise], **asked).findings[0].reached == 0.5
+    both = table.with_columns(illness=pl.Series(["HIV", "HIV", "flu", "fever", "flu", "fever"]))
+    broken = shoal.verify(both, promises=[promise], **asked).findings[0]
+    assert (broken.kept, broken.reached, broken.broken) == (False, 1.0, 1)
