@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from shoal.cli.options import Flag, Reading, hierarchy_word, only_with, read_table
+from shoal.cli.options import Flag, Reading, only_with, read_table
 from shoal.cli.terminal import File, Json, Names, answer, as_json, names, say
+from shoal.cli.words import hierarchy_word
 from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:

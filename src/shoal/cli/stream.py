@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import Parameter
 
-from shoal.cli.options import ByPolicy, Flag, hierarchy_word, only_with, wishes
+from shoal.cli.options import ByPolicy, Flag, only_with, wishes
 from shoal.cli.terminal import File, Json, MaybeWhole, Names, Output, pairs
+from shoal.cli.words import hierarchy_word
 from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:
