@@ -11,11 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.core.errors import PromiseError, UsageError
+from shoal.core.hierarchy.path import Path as PathHierarchy
 from shoal.core.schema import Column, Schema
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.release.beside import beside
+from shoal.release.beside_z import ZBeside
 from shoal.release.stream import LocalRunner, StreamJob, figures
 from shoal.streams import STREAM_METHODS
 from shoal.streams.base import Batch, Outcomes
@@ -25,7 +27,10 @@ EVENTS = Schema(
     {"at": Column("time", late="3s"), "who": Column("subject"), "page": Column("quasi")},
 )
 GROUPS = Schema({"who": Column("subject"), "age": Column("quasi"), "diag": Column("sensitive")})
+TREES = Schema({**EVENTS.columns, "page": Column("quasi", hierarchy=PathHierarchy())})
 event = st.tuples(st.integers(0, 12), st.sampled_from("abcde"), st.sampled_from(["x", "y"]))
+# long enough that other labels are drawn: eight windows and more
+long_event = st.tuples(st.integers(0, 3), st.sampled_from("abcde"), st.sampled_from(["a.x.1", "a.x.2", "a.y", "b"]))
 
 
 def batch(rows: list[tuple[int, str, str]], first: int = 0) -> Batch:
@@ -54,6 +59,73 @@ def test_what_z_anonymity_releases_passes(rows, z, share):
     assert found["verify_share"] == share
     assert found["verify_checked"] <= found["released"]
     assert share < 1 or found["verify_checked"] == found["released"]
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(long_event, max_size=150),
+    st.integers(1, 3),
+    st.sampled_from([0.3, 0.7, 1.0]),
+    st.sampled_from([EVENTS, TREES]),
+)
+def test_labels_that_are_drawn_anew_raise_no_false_alarm(rows, z, share, schema):
+    """Also in a stream with late events, over many windows, with and without a hierarchy."""
+    late = [(sum(gap for gap, *_ in rows[: n + 1]) - gap % 2 * 3, who, page) for n, (gap, who, page) in enumerate(rows)]
+    method: Any = STREAM_METHODS.decode({"use": "z-anonymity"})
+    job = StreamJob(schema=schema, promises=(ZAnonymity(z, "5s"),), method=method)
+    frame = pl.DataFrame(late, schema={"at": pl.Int64, "who": pl.String, "page": pl.String}, orient="row")
+    _, runner = run(job, frame, share)
+    found = figures(runner)
+    assert found["verify_checked"] + found["verify_not_judged"] <= found["released"]
+    assert share < 1 or found["verify_checked"] == found["released"]
+
+
+def test_a_share_of_the_labels_costs_that_share_and_others_get_their_turn():
+    checker = ZBeside(EVENTS, ZAnonymity(1, "5s"), 0.1)
+    checked: set[str] = set()
+    for second in range(400):
+        frame = pl.DataFrame({"at": second, "who": "a", "page": [f"p{n}" for n in range(500)]})
+        checker.feed(Batch(frame, np.full(500, second * 1_000_000), frame["who"], 500 * second))
+        drawn = frame["page"].filter(pl.Series(checker._draw.has("page", frame["page"])))
+        checked |= set(drawn)
+        before = checker.checked
+        checker.check(Outcomes(frame, np.arange(500) + 500 * second))
+        assert checker.checked - before in (len(drawn), 0)  # nothing until the window of a new draw is whole
+        kept = sum(len(shown._times) for shown in checker._shown.values())
+        assert kept <= 0.4 * 500 * 20  # two draws of 10 %, a window, its lateness and what is not yet pruned
+    assert checker.checked > 0.05 * 500 * 350
+    assert len(checked) > 200  # one draw has about 50 of 500, the eight of this time together about 285
+
+
+def test_one_person_behind_a_label_is_found_in_a_share():
+    """64 labels of one person each at a share of one half: to miss them all has a chance of 2 to the power -64."""
+    checker = beside(EVENTS, [ZAnonymity(2, "5s")], None, 0.5)
+    one = batch([(1, "a", f"p{n}") for n in range(64)])
+    checker.feed(one)
+    with pytest.raises(PromiseError, match="it was not written"):
+        checker.check(Outcomes(one.frame, np.arange(64)))
+
+
+def test_one_person_in_a_group_is_found_in_a_share():
+    checker = beside(GROUPS, [KAnonymity(2)], None, 0.5)
+    frame = pl.DataFrame({"who": ["a"] * 128, "age": range(128), "diag": ["p"] * 128})
+    checker.feed(Batch(frame, np.arange(128), frame["who"], 0))
+    shown = frame.drop("who").cast(pl.String)
+    with pytest.raises(PromiseError, match="breaks 2-anonymity"):
+        checker.check(Outcomes(shown, np.arange(128), groups=np.arange(128)))
+
+
+def test_nobody_is_remembered_when_all_events_have_an_outcome():
+    checker = beside(GROUPS, [KAnonymity(1)], None, 0.1)
+    for at in range(0, 100, 10):
+        frame = pl.DataFrame({"who": ["a"] * 10, "age": range(10), "diag": ["p"] * 10})
+        checker.feed(Batch(frame, np.arange(10), frame["who"], at))
+        shown = frame.drop("who").cast(pl.String)[:4]
+        numbers = np.arange(at, at + 10)
+        told = Outcomes(shown, numbers[:4], numbers[4:8], joined=numbers[8:], groups=numbers[:4])
+        checker.check(told)
+    assert checker._waiting.who(list(range(100))) == [None] * 100
+    assert not checker._waiting._batches
 
 
 @settings(max_examples=25)

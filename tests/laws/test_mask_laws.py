@@ -176,3 +176,13 @@ def test_the_laws_notice_a_mask_that_lies():
     with pytest.raises(AssertionError, match="output type"):
         mask_laws(Leak(), context("str", Path()))
     assert dtype_of("int") == pl.Int64
+
+
+@given(
+    st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), max_size=9), st.sampled_from([10, 0.25, 3])
+)
+def test_round_divides_columns_as_it_divides_single_values(values, to):
+    """A reciprocal rounds otherwise than a division, beyond 15 digits."""
+    mask = MASKS.decode({"use": "round", "to": to}).start(Context(type="float"))
+    column = pl.DataFrame({"x": pl.Series([*values, None, 1.335290072078294e17], dtype=pl.Float64)})
+    assert column.select(mask.expression(pl.col("x")))["x"].to_list() == [mask.one(v) for v in column["x"]]

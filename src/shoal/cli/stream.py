@@ -140,8 +140,8 @@ class Running:
     trust_times
         Release though another unit would make the times dates of our days: they count from another moment than 1970.
     verify
-        Judge this share of what is released, from 0 to 1, by code that knows no method, before it is written. A broken
-        promise ends the stream with exit code 1.
+        Judge this share of what is released, from 0 to 1, by code that knows no method, before it is written: so many
+        of the values (z-anonymity), groups or windows of curves. A broken promise ends the stream with exit code 1.
     watch
         Show how it goes on a page in the browser, of this machine only, by a link that works once. Needs the extra
         `web`.

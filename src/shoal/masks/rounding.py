@@ -90,14 +90,12 @@ class _Round(Running):
             up: pl.Series = whole + self._step // 2
             made: pl.Series = up - up % self._step
             return made
-        exact = values.cast(pl.Float64)
-        if exact.null_count():
-            made = (exact / self._step + 0.5).floor() * self._step
-        else:
-            held = exact.to_numpy() / self._step
+        # divided by numpy, as single values are: polars multiplies by the reciprocal, which rounds otherwise
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large becomes null below
+            held = values.cast(pl.Float64).to_numpy() / self._step  # null becomes NaN
             held += 0.5
             np.floor(held, out=held)
             held *= self._step
-            made = pl.Series(values.name, held)
+        made = pl.Series(values.name, held)
         # a sum is finite only if all of it is, and costs a tenth of looking at each
         return made if isfinite(made.sum()) else made.set(~made.is_finite(), None)

@@ -17,7 +17,7 @@ from shoal.kernels.tables.local_hooks import grows, only_counts_rows
 from shoal.kernels.tables.local_pairs import Pairs
 from shoal.kernels.tables.local_rest import absorb, grow_region, union_costs
 from shoal.promises.base import Promise
-from shoal.tables.base import Progress, silent
+from shoal.tables.base import Progress, TableMethod, silent
 from shoal.tables.improve import dense, draws, make_index
 from shoal.tables.local_prices import WHOLE, lattice_size, open_tuples
 from shoal.tables.regions import cut
@@ -26,6 +26,7 @@ Codes = NDArray[np.int32]
 Labels = NDArray[np.int32]
 Rows = NDArray[np.int64]
 REGION = 16384  # rows among which groups are grown
+VERY_FEW = 20  # times k: in tables of fewer rows whole groups far from each other may do better than cuts
 BATCH = 256  # rows taken in between two looks at the groups
 
 
@@ -78,7 +79,12 @@ def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int) -
     from shoal.tables.mondrian import Mondrian
     from shoal.tables.topdown import TopDown
 
-    found = [Mondrian(), Mondrian(strict=False), TopDown(), TopDown(near="group")]
+    found: list[TableMethod] = [Mondrian(), Mondrian(strict=False), TopDown(), TopDown(near="group")]
+    if table.size < VERY_FEW * rules.k:
+        from shoal.tables.datafly import Datafly
+        from shoal.tables.microaggregation import Microaggregation
+
+        found += [Microaggregation(), Datafly()]
     return [method.form(table, promises, seed=seed).labels for method in found if table.size >= 2 * rules.k]
 
 
