@@ -23,6 +23,8 @@ from shoal.core.levels import Levels
 from shoal.core.notebook import Shown
 from shoal.promises import Promise
 
+Whole = tuple[pl.Series, NDArray[np.float64]]  # the values of a sensitive column, and the share of people with each
+
 
 class Verdict(Shown, msgspec.Struct, frozen=True):
     """All findings about one release.
@@ -64,13 +66,15 @@ def verify(
     levels: Mapping[str, Levels] | None = None,
     every_row: bool = False,
     register: Callable[[pl.DataFrame, NDArray[np.int32]], Coverage] | None = None,
+    whole: Mapping[str, Whole] | None = None,
 ) -> Verdict:
     """Judge released rows against promises. O(rows x columns + rows log rows).
 
     ``register`` says, of rows and their groups, which people of a register each group may stand for.
 
     A row that shows nothing, neither quasi nor sensitive values, is withheld, not released: that is how other tools
-    write it. Where ``every_row`` is known to be released, stars may be people's own values.
+    write it. Where ``every_row`` is known to be released, stars may be people's own values. A release may be judged
+    in parts, if rows that read alike are in one: ``whole`` then says how sensitive values are spread in all of it.
 
     >>> import polars as pl
     >>> from shoal.promises.k_anonymity import KAnonymity
@@ -87,7 +91,9 @@ def verify(
         )
     shown = np.ones(released.height, np.bool_) if every_row else ~withheld(released, quasi)
     frame = released.filter(pl.Series(shown)) if not shown.all() else released
-    groups = grouped(frame, quasi, sensitive, None if people is None else people.filter(pl.Series(shown)), levels)
+    groups = grouped(
+        frame, quasi, sensitive, None if people is None else people.filter(pl.Series(shown)), levels, whole
+    )
     if register is not None:
         groups = replace(groups, register=register(frame, groups.labels))
     findings = tuple(p.judge(groups) for p in promises)
@@ -100,6 +106,7 @@ def grouped(
     sensitive: Sequence[str] = (),
     people: pl.Series | None = None,
     levels: Mapping[str, Levels] | None = None,
+    whole: Mapping[str, Whole] | None = None,
 ) -> Groups:
     """The groups of a table: rows that read alike in every quasi column.
 
@@ -107,7 +114,9 @@ def grouped(
     [1, 2]
     """
     crowd = None if people is None else _codes(people)
-    return Groups(group(frame, quasi), {name: frame[name] for name in sensitive}, crowd, levels or {})
+    return Groups(
+        group(frame, quasi), {name: frame[name] for name in sensitive}, crowd, levels or {}, whole=whole or {}
+    )
 
 
 def withheld(frame: pl.DataFrame, quasi: Sequence[str]) -> NDArray[np.bool_]:

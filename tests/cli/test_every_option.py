@@ -129,7 +129,7 @@ SAMPLES: dict[str, list[str]] = {
     "--public-key": ["ab" * 32], "--verify": ["0.5"], "--watch": [], "--max-loss": ["0.1"], "--max-risk": ["0.05"],
     "--max-delay": ["20"], "--delay": ["30"],
     "--checkpoint": ["5s"], "--flush": [], "--again": [], "--withheld": ["why.ndjson"], "--format": ["csv"],
-    "--output-format": ["csv"], "--follow": [], "--also": ["ward=ward.ndjson"],
+    "--output-format": ["csv"], "--follow": [], "--also": ["ward=ward.ndjson"], "--memory": ["1KB"],
 }  # fmt: skip
 # these change nothing on the data here, and have tests of their own
 SILENT = {

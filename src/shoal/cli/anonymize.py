@@ -20,7 +20,7 @@ from shoal.cli.options import (
     wishes,
     with_tables,
 )
-from shoal.cli.terminal import File, answer, names, progress, say
+from shoal.cli.terminal import File, all_types, answer, names, progress, say, telling
 from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,9 +70,11 @@ def anonymize(
     keys = None if certificate is None else signing_keys(to)
     if not job.promises:
         raise UsageError("this view promises nothing", where=by.policy, hint="shoal view writes it")
-    frame = read_for(job, data, reading)
-    with progress("anonymizing") as tell:
-        release = job.run(frame, progress=tell)
+    release = beyond_memory(job, data, to, reading)
+    if release is None:
+        frame = read_for(job, data, reading)
+        with progress("anonymizing") as tell:
+            release = job.fitting().run(frame, progress=tell)
     deliver(release, job, to, reading.split, data=data, representatives=curves.representatives)
     if certificate is not None and keys is not None:
         files = {"input": data, "policy": by.policy, "output": to.output, "report": to.report}
@@ -83,6 +85,24 @@ def anonymize(
             "append": bool(growing.append),
         }
         write_certificate(certificate, release, job, keys, files, options)
+
+
+def beyond_memory(job: Job, data: str, to: To, reading: Reading) -> Release | None:
+    """The release of a table that does not fit in memory, written where it goes; nothing if it fits."""
+    from shoal.release.regional.choose import large_table
+
+    types = all_types(reading.types, job.types if job.view is not None else {})
+    large = large_table(job, data, types=types, separator=reading.split)
+    if large is None:
+        return None
+    say(large.told)
+    with progress("anonymizing") as tell:
+        return large.release(
+            None if to.dry_run else to.output or "-",
+            separator=reading.split or ",",
+            progress=tell,
+            tell=telling({*job.schema.columns, *reading.types}),
+        )
 
 
 def signing_keys(to: To) -> KeyRing:
@@ -167,7 +187,7 @@ def deliver(
         if release.data is not None and sql.is_address(target):
             like = data if sql.is_address(data) else None
             sql.write(release.data, target, like=like, untouched=job.unchanged, replace=to.replace)
-        elif release.data is not None:
+        elif release.data is not None and not release.written:
             files.write(release.data, target, separator=separator or ",")
         if representatives is not None:
             files.write(release.curves.representative_frame(), representatives, separator=separator or ",")

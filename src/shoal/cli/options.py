@@ -15,6 +15,7 @@ from shoal.cli.terminal import (
     Names,
     Separator,
     Types,
+    all_types,
     declared_types,
     names,
     pairs,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 Flag = Annotated[bool, Parameter(negative=())]
 # every other wish is called like its option
 SPELLED = {"weights": "--weight", "tune": "--goal-k", "promises": "--promise"}
+ELSEWHERE = ("output", "table", "replace", "dry_run", "original")  # what a job need not know
 
 
 @Parameter(name="*")
@@ -196,6 +198,8 @@ class How:
         Accept a risk that would be refused: `linked-rows`, `unique-plain`, `earlier-release`. The report says so.
     previous
         Earlier releases of the same people: who has them all must not learn more than is promised.
+    memory
+        Memory a table may take (2GB; by default half of what is free): a larger one is released in regions.
     """
 
     method: str | None = None
@@ -205,6 +209,7 @@ class How:
     keep_order: Flag = False
     waive: Names = None
     previous: Names = None
+    memory: str | None = None
 
 
 @Parameter(name="*")
@@ -304,18 +309,10 @@ def read_table(
     from shoal.connect import files
     from shoal.core.columns import require_columns
 
-    given, settled = reading.types, by_policy or {}
-    twice = next((name for name in given if name in settled), None)
-    if twice is not None:
-        raise UsageError(f"the policy declares the type of column {twice!r}", where="--type", hint="leave it out")
-    frame = files.read(
-        data, separator=reading.split, types={**settled, **given}, exact=exact, tell=telling({*named, *given})
-    )
-    require_columns(list(given), frame.columns, "--type")
+    types, tell = all_types(reading.types, by_policy or {}), telling({*named, *reading.types})
+    frame = files.read(data, separator=reading.split, types=types, exact=exact, tell=tell)
+    require_columns(list(reading.types), frame.columns, "--type")
     return frame
-
-
-ELSEWHERE = ("output", "table", "replace", "dry_run", "original")  # what a job need not know
 
 
 def wishes(*groups: Any, **more: Any) -> Wishes:

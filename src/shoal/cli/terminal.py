@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -81,6 +81,14 @@ def declared_types(values: list[str] | None) -> dict[str, str]:
             raise UsageError("expected column=type", where="--type", hint="for example --type birth=date:%d.%m.%Y")
         out[name] = kind
     return out
+
+
+def all_types(given: Mapping[str, str], by_policy: Mapping[str, str]) -> dict[str, str]:
+    """The declared types of a policy and of --type, which must not speak of one column."""
+    twice = next((name for name in given if name in by_policy), None)
+    if twice is not None:
+        raise UsageError(f"the policy declares the type of column {twice!r}", where="--type", hint="leave it out")
+    return {**by_policy, **given}
 
 
 def telling(named: Collection[str]) -> Callable[[str, str], None]:

@@ -25,8 +25,8 @@ class Shape(NamedTuple):
     blank: Positions
 
 
-def shape(raw: bytes, separator: str, width: int, where: str) -> Shape:
-    """Check that every row has ``width`` cells; raise with the line of the first that has not.
+def shape(raw: bytes, separator: str, width: int, where: str, before: int = 0) -> Shape:
+    """Check that every row has ``width`` cells; raise with the line of the first that has not, ``before`` lines added.
 
     >>> shape(b"a,b\\n1,2\\n\\n3,4\\n", ",", 2, "x.csv")
     Shape(rows=3, blank=array([1]))
@@ -36,7 +36,7 @@ def shape(raw: bytes, separator: str, width: int, where: str) -> Shape:
     ends = np.flatnonzero(data == NEWLINE)
     between = np.flatnonzero(data == ord(separator))
     if len(quotes):
-        _check_quotes(data, quotes, ends, ord(separator), where)
+        _check_quotes(data, quotes, ord(separator), where, before)
         ends, between = (_outside(quotes, at) for at in (ends, between))
     if not len(ends) or ends[-1] != len(data) - 1:
         ends = np.append(ends, len(data))
@@ -46,7 +46,7 @@ def shape(raw: bytes, separator: str, width: int, where: str) -> Shape:
     empty = (length == 0) | ((length == 1) & (data[np.minimum(starts, len(data) - 1)] == RETURN))
     wrong = np.flatnonzero((cells != width) & ~(empty & (width > 1)))
     if len(wrong):
-        line = _line(data, int(starts[wrong[0]]))
+        line = _line(data, int(starts[wrong[0]])) + before
         more = f"; {len(wrong):,} lines in all" if len(wrong) > 1 else ""
         raise InputError(
             f"expected {width:,} cells as in the header, found {int(cells[wrong[0]]):,}{more}",
@@ -57,27 +57,27 @@ def shape(raw: bytes, separator: str, width: int, where: str) -> Shape:
     return Shape(len(ends) - 1, blank)
 
 
-def _check_quotes(data: Bytes, quotes: Positions, ends: Positions, separator: int, where: str) -> None:
+def _check_quotes(data: Bytes, quotes: Positions, separator: int, where: str, before: int) -> None:
     """A quote opens at the start of a cell and closes at its end; two inside stand for one."""
     opening, closing = quotes[0::2], quotes[1::2]
-    before = np.where(opening > 0, data[np.maximum(opening, 1) - 1], NEWLINE)
+    ahead = np.where(opening > 0, data[np.maximum(opening, 1) - 1], NEWLINE)
     after = np.where(closing + 1 < len(data), data[np.minimum(closing + 1, len(data) - 1)], NEWLINE)
     stray = np.concatenate(
         [
-            opening[~np.isin(before, (separator, NEWLINE, QUOTE))],
+            opening[~np.isin(ahead, (separator, NEWLINE, QUOTE))],
             closing[~np.isin(after, (separator, NEWLINE, RETURN, QUOTE))],
         ]
     )
     if len(stray):
         raise InputError(
             "a quote stands in the middle of a cell",
-            where=f"{where}, line {_line(data, int(stray.min())):,}",
+            where=f"{where}, line {_line(data, int(stray.min())) + before:,}",
             hint='put the whole cell in quotes, and write a quote inside it as ""',
         )
     if len(quotes) % 2:
         raise InputError(
             "a quote is opened and never closed",
-            where=f"{where}, line {_line(data, int(quotes[-1])):,}",
+            where=f"{where}, line {_line(data, int(quotes[-1])) + before:,}",
             hint="close it, or remove it",
         )
 

@@ -92,8 +92,8 @@ def _table(path: str, kind: Format, separator: str | None) -> pl.DataFrame:
         if kind == "parquet":
             return pl.read_parquet(io.BytesIO(raw))
         if kind == "ndjson":
-            return _read_ndjson(_decoded(raw, path), path)
-        return _read_csv(_decoded(raw, path), path, separator)
+            return read_ndjson(decoded(raw, path), path)
+        return read_csv(decoded(raw, path), path, separator)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(
             f"cannot be read as {kind} ({_kind(error)})", where=path, hint="is the file whole, and of this format?"
@@ -181,9 +181,9 @@ def _compare(frame: pl.DataFrame, part: Path, path: str, kind: Format, separator
         elif kind == "ndjson":
             # the reader of polars panics at the smaller whole numbers
             wide = {n: pl.Int64 if frame.schema[n] in SMALL else frame.schema[n] for n in names}
-            found = pl.read_ndjson(io.BytesIO(_decoded(raw, path)), schema=wide)
+            found = pl.read_ndjson(io.BytesIO(decoded(raw, path)), schema=wide)
         else:
-            found = pl.read_csv(io.BytesIO(_decoded(raw, path)), separator=separator, infer_schema=False)
+            found = pl.read_csv(io.BytesIO(decoded(raw, path)), separator=separator, infer_schema=False)
             if not frame.width:
                 found = frame
         same = found.height == frame.height and all(
@@ -257,8 +257,8 @@ def _bytes(path: str) -> bytes:
         raise InputError(f"cannot be read ({error.strerror})", where=path) from None
 
 
-def _decoded(raw: bytes, path: str) -> bytes:
-    """Uncompressed, and checked to be UTF-8 without making a string of it."""
+def decoded(raw: bytes, path: str, before: int = 0) -> bytes:
+    """Uncompressed, and checked to be UTF-8 without making a string of it; of a piece, ``before`` lines are added."""
     if raw[:2] == b"\x1f\x8b":
         try:
             raw = _unzipped(raw, path)
@@ -267,7 +267,7 @@ def _decoded(raw: bytes, path: str) -> bytes:
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
+        line = raw.count(b"\n", 0, error.start) + 1 + before
         raise InputError("not UTF-8 text", where=f"{path}, line {line}", hint="convert the file to UTF-8") from None
     return raw.removeprefix(b"\xef\xbb\xbf")
 
@@ -297,7 +297,7 @@ def _unzipped(raw: bytes, path: str) -> bytes:
     return bytes(out)
 
 
-def _read_ndjson(raw: bytes, path: str) -> pl.DataFrame:
+def read_ndjson(raw: bytes, path: str) -> pl.DataFrame:
     """Objects stay objects: a column that holds texts and objects would become text, with all that is inside."""
     frame = pl.read_ndjson(io.BytesIO(raw), infer_schema_length=None)
     lines = b"\n".join(line for line in raw.split(b"\n") if line.strip())
@@ -311,8 +311,8 @@ def _read_ndjson(raw: bytes, path: str) -> pl.DataFrame:
     return frame
 
 
-def _read_csv(raw: bytes, path: str, separator: str | None) -> pl.DataFrame:
-    """All cells as texts."""
+def read_csv(raw: bytes, path: str, separator: str | None, before: int = 0) -> pl.DataFrame:
+    """All cells as texts; of a piece of a file, ``before`` lines of it stand between its header and this."""
     first = raw.split(b"\n", 1)[0].decode().rstrip("\r")
     chosen = separator or ("\t" if ".tsv" in path else ",")
     header = next(csv.reader([first], delimiter=chosen))
@@ -325,7 +325,7 @@ def _read_csv(raw: bytes, path: str, separator: str | None) -> pl.DataFrame:
                 hint=f"try --separator {'TAB' if other == chr(9) else repr(other)}",
             )
     require_once(header, f"{path}, line 1")
-    found = shape(raw, chosen, len(header), path)
+    found = shape(raw, chosen, len(header), path, before)
     frame = pl.read_csv(io.BytesIO(raw), separator=chosen, infer_schema=False)
     if len(found.blank) and frame.height == found.rows:
         blank = pl.Series(found.blank)

@@ -8,6 +8,7 @@ told, so that a person can say otherwise. Messages name columns, never a cell.
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 import polars as pl
 
@@ -34,12 +35,10 @@ def infer(
         if column.dtype != pl.String or column.name in keep or column.null_count() == len(column):
             columns.append(column)
             continue
-        found, words = propose(column)
-        if column.name in exact and not _written(found).eq_missing(column).all():
-            found, words = column, None
-        if words is not None:
-            tell(column.name, words)
-        columns.append(found.alias(column.name))
+        found = proposal(column, exact=column.name in exact)
+        if found.words is not None:
+            tell(column.name, found.words)
+        columns.append((column if found.kind is None else found.apply(column)).alias(column.name))
     return pl.DataFrame(columns)
 
 
@@ -58,22 +57,63 @@ def propose(column: pl.Series) -> tuple[pl.Series, str | None]:
     >>> propose(pl.Series(["12345678901234567890"]))[0].dtype
     String
     """
+    found = proposal(column)
+    return (column if found.kind is None else found.apply(column)), found.words
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What a column of texts holds: its type, if it is another than text, and whether marks stand for missing values.
+
+    >>> proposal(pl.Series(["34", "unknown", "51"])).apply(pl.Series(["7", "unknown"])).to_list()
+    [7, None]
+    """
+
+    kind: Declared | None = None
+    words: str | None = None
+    marked: bool = False
+
+    def apply(self, column: pl.Series) -> pl.Series:
+        """The values of some of its texts."""
+        assert self.kind is not None
+        cleared = pl.select(pl.when(~is_mark(column)).then(column)).to_series() if self.marked else column
+        return fitted(cleared, self.kind)
+
+
+def proposal(column: pl.Series, rows: pl.Series | None = None, *, exact: bool = False) -> Proposal:
+    """What a column of texts holds; an ``exact`` one stays text unless every value is written again as it stood.
+
+    Where only the distinct texts are at hand, ``rows`` says how often each occurs.
+
+    >>> proposal(pl.Series(["1.50", "2"]), exact=True).kind is None
+    True
+    """
+    found = _proposal(column, rows)
+    if exact and found.kind is not None and not _written(found.apply(column)).eq_missing(column).all():
+        return Proposal()
+    return found
+
+
+def _proposal(column: pl.Series, rows: pl.Series | None) -> Proposal:
+    if column.null_count() == len(column):
+        return Proposal()
     found = _values(column.drop_nulls())
     if found is not None:
-        return fitted(column, found[0]), found[1]
+        return Proposal(*found)
     marks = is_mark(column)
-    count = int(marks.sum())
     rest = column.filter(~marks).drop_nulls()
-    if not count or len(rest) < count:
-        return column, _doubt(column)
+    count, others = int(marks.sum()), len(rest)
+    if rows is not None:
+        count, others = int(rows.filter(marks).sum()), int(rows.filter(~marks & column.is_not_null()).sum())
+    if not count or others < count:
+        return Proposal(None, _doubt(column))
     found = _values(rest)
     if found is None:
-        return column, _doubt(rest)
+        return Proposal(None, _doubt(rest))
     kind, words = found
-    cleared = pl.select(pl.when(~marks).then(column)).to_series()
     seen = sorted(set(column.filter(marks).str.strip_chars().str.to_lowercase().to_list()))
     told = f"{count:,} cells are marks for a missing value ({' '.join(seen)}) and read as missing; type str keeps them"
-    return fitted(cleared, kind), f"{words}; {told}" if words else told
+    return Proposal(kind, f"{words}; {told}" if words else told, marked=True)
 
 
 def _values(known: pl.Series) -> tuple[Declared, str | None] | None:

@@ -70,6 +70,8 @@ class Groups:
     people: NDArray[np.int32] | None = None
     levels: Mapping[str, Levels] = field(default_factory=dict)  # hierarchies of sensitive columns
     register: Coverage | None = None
+    # of a part of a release: the values of sensitive columns in the whole, and the share of all people who hold each
+    whole: Mapping[str, tuple[pl.Series, NDArray[np.float64]]] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -120,9 +122,16 @@ class Groups:
             frame = frame.select("value", "person").unique()
         return np.bincount(frame["value"].to_numpy().astype(np.int64), minlength=len(values))
 
+    def shares(self, column: str) -> NDArray[np.float64]:
+        """The share of all people (or rows) who have each value: of the whole release, if these groups are a part."""
+        if column in self.whole:
+            return self.whole[column][1]
+        out: NDArray[np.float64] = self.totals(column) / max(1, self.everyone())
+        return out
+
     def _coded(self, column: str) -> tuple[pl.DataFrame, pl.Series]:
         series = comparable(self.sensitive[column])
-        values = series.unique().sort(nulls_last=True)
+        values = self.whole[column][0] if column in self.whole else series.unique().sort(nulls_last=True)
         codes = series.replace_strict(values, pl.int_range(len(values), eager=True), return_dtype=pl.Int64)
         codes = codes.fill_null(len(values) - 1)
         frame = pl.DataFrame({"group": self.labels, "value": codes})

@@ -62,6 +62,7 @@ class Release:
     warnings: list[str] = field(default_factory=list)  # what looks like a mistake and must be said aloud
     positions: NDArray[np.int64] | None = None
     curves: Any = None
+    written: bool = False  # it is where it goes already: a table that never was in memory
     settle: Callable[[], None] = _nothing  # call it when the data are written: what was taken is written down
 
     def page(self, file: str) -> str:
@@ -70,7 +71,8 @@ class Release:
         return out
 
     def __repr__(self) -> str:
-        rows = getattr(self.data, "height", None) or len(self.data)
+        counted = getattr(self.report, "released", None)
+        rows = counted if counted is not None else getattr(self.data, "height", None) or len(self.data)
         verdict = "verified" if getattr(self.report, "verified", False) else "not verified"
         return f"<Release of {rows:,} rows, {sum(self.withheld.values()):,} withheld, {verdict}>"
 
@@ -86,6 +88,7 @@ class Release:
             **{f.name: None for f in fields(self)},
             "left_out": (),
             "settle": _nothing,
+            "written": False,
             **{name: getattr(self, name) for name in kept},
         }
 

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.comparable import comparable
+from shoal.core.domain import Domain
 from shoal.core.errors import InputError, UsageError
 from shoal.core.frames import require
 from shoal.core.hierarchy import HIERARCHIES
@@ -74,6 +75,7 @@ class Table:
     withheld: Mapping[str, int] = field(default_factory=dict)
     known: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # rows whose value its hierarchy knows, and all
     register: Register | None = None
+    whole: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # of a part: see Domain.shares
 
     @property
     def size(self) -> int:
@@ -120,8 +122,10 @@ class Table:
         )
 
 
-def code(frame: pl.DataFrame, schema: Schema, *, where: str = "table") -> Table:
+def code(frame: pl.DataFrame, schema: Schema, *, where: str = "table", domain: Domain | None = None) -> Table:
     """Code the quasi and sensitive columns of a frame. Costs O(rows x columns) and one sort.
+
+    Where the frame is a part of a table, ``domain`` has the values of the whole: codes then mean the same in all parts.
 
     >>> table = code(pl.DataFrame({"age": [30, 20, 20]}), Schema({"age": Column("quasi")}))
     >>> table.matrix.tolist(), table.rows.tolist()
@@ -129,38 +133,22 @@ def code(frame: pl.DataFrame, schema: Schema, *, where: str = "table") -> Table:
     """
     names = tuple(schema.quasi)
     require(frame, [*names, *schema.sensitive, *schema.of("subject")], where)
-    withheld = np.zeros(frame.height, np.bool_)
-    reasons: dict[str, int] = {}
-    counts: dict[str, tuple[int, int]] = {}
-    matrix = np.empty((frame.height, len(names)), np.int32)
-    levels: list[Levels] = []
-    for j, name in enumerate(names):
-        column = schema[name]
-        compiled, codes = _compile(frame[name], column, f"column {name!r}")
-        levels.append(compiled)
-        matrix[:, j] = codes
-        missing = codes == compiled.missing if compiled.missing >= 0 else np.zeros(0, np.bool_)
-        if column.missing == "suppress" and missing.any():
-            _note(reasons, f"missing {name}", missing & ~withheld)
-            withheld |= missing
-        unknown = codes < 0
-        _note(reasons, f"unknown {name}", unknown & ~withheld)
-        withheld |= unknown
-        counts[name] = (frame.height - int(unknown.sum()), frame.height)
-    sensitive = {name: _sensitive(frame[name], schema[name], f"column {name!r}") for name in schema.sensitive}
+    matrix, levels, withheld, reasons, counts = _matrix(frame, schema, domain)
+    sensitive = {name: _sensitive(frame[name], schema[name], f"column {name!r}", domain) for name in schema.sensitive}
     people = None if schema.subject is None else factorize(frame[schema.subject])[0]
     more = [s.codes for s in sensitive.values()] + ([] if people is None else [people])
     order = _order(matrix, more, ~withheld, frame.select(c for c in schema.of("plain", "time") if c in frame.columns))
     return Table(
         names,
         matrix[order],
-        tuple(levels),
+        levels,
         np.array([schema[name].weight for name in names], np.float64),
         order,
         None if people is None else people[order],
         {name: Sensitive(s.codes[order], s.values, s.levels) for name, s in sensitive.items()},
         reasons,
         counts,
+        whole={} if domain is None else domain.shares,
     )
 
 
@@ -192,15 +180,58 @@ def factorize(series: pl.Series) -> tuple[Codes, pl.Series]:
     return _positions(series, values, np.arange(len(values), dtype=np.int32)), values
 
 
-def _compile(series: pl.Series, column: Column, where: str) -> tuple[Levels, Codes]:
+def coded(frame: pl.DataFrame, schema: Schema, domain: Domain) -> tuple[Codes, NDArray[np.bool_], dict[str, int]]:
+    """A part of a table: its codes, which rows cannot be released, and why. O(rows x columns).
+
+    >>> domain = Domain({"age": pl.Series([20, 30])}, {"age": np.array([1, 1])})
+    >>> coded(pl.DataFrame({"age": [30]}), Schema({"age": Column("quasi")}), domain)[0].tolist()
+    [[1]]
+    """
+    matrix, _, withheld, reasons, _ = _matrix(frame, schema, domain)
+    return matrix, withheld, reasons
+
+
+def _matrix(
+    frame: pl.DataFrame, schema: Schema, domain: Domain | None
+) -> tuple[Codes, tuple[Levels, ...], NDArray[np.bool_], dict[str, int], dict[str, tuple[int, int]]]:
+    """Codes of the quasi columns, their levels, which rows are withheld and why, and what hierarchies know."""
+    names = schema.quasi
+    withheld = np.zeros(frame.height, np.bool_)
+    reasons: dict[str, int] = {}
+    counts: dict[str, tuple[int, int]] = {}
+    matrix = np.empty((frame.height, len(names)), np.int32)
+    levels: list[Levels] = []
+    for j, name in enumerate(names):
+        column = schema[name]
+        compiled, codes = _compile(frame[name], column, f"column {name!r}", domain)
+        levels.append(compiled)
+        matrix[:, j] = codes
+        missing = codes == compiled.missing if compiled.missing >= 0 else np.zeros(0, np.bool_)
+        if column.missing == "suppress" and missing.any():
+            _note(reasons, f"missing {name}", missing & ~withheld)
+            withheld |= missing
+        unknown = codes < 0
+        _note(reasons, f"unknown {name}", unknown & ~withheld)
+        withheld |= unknown
+        counts[name] = (frame.height - int(unknown.sum()), frame.height)
+    return matrix, tuple(levels), withheld, reasons, counts
+
+
+def _compile(series: pl.Series, column: Column, where: str, domain: Domain | None) -> tuple[Levels, Codes]:
     if series.dtype.is_nested() or series.dtype == pl.Object:
         raise InputError(f"expected plain values, found {series.dtype}", where=where, hint="unnest the column first")
     if series.dtype in (pl.Binary, pl.Duration):
         raise InputError(f"expected text, numbers or dates, found {series.dtype}", where=where, hint="convert it first")
-    series = comparable(series)
-    distinct = series.unique().sort(nulls_last=True)
-    levels, codes = hierarchy_for(series, column).compile(distinct, where=where)
-    return levels, _positions(series, distinct, codes)
+    name, series = series.name, comparable(series)
+    if domain is None:
+        distinct = series.unique().sort(nulls_last=True)
+        levels, codes = hierarchy_for(series, column).compile(distinct, where=where)
+        return levels, _positions(series, distinct, codes)
+    distinct = domain.values[name]
+    if name not in domain.compiled:
+        domain.compiled[name] = hierarchy_for(series, column).compile(distinct, where=where)
+    levels, codes = domain.compiled[name]
+    return levels, codes[_places(series, distinct, where)]
 
 
 def _positions(series: pl.Series, distinct: pl.Series, codes: Codes) -> Codes:
@@ -212,8 +243,40 @@ def _positions(series: pl.Series, distinct: pl.Series, codes: Codes) -> Codes:
     return filled.to_numpy().astype(np.int32, copy=False)  # of no rows, polars forgets the type
 
 
-def _sensitive(series: pl.Series, column: Column, where: str) -> Sensitive:
-    codes, values = factorize(comparable(series))
+def _places(series: pl.Series, distinct: pl.Series, where: str) -> Codes:
+    """Where the values of a part stand among those of the whole table; all of them must."""
+    if series.dtype.is_numeric():
+        known = distinct.drop_nulls().to_numpy()
+        plain = series.fill_null(known[0]) if len(known) and series.null_count() else series
+        at = (
+            np.searchsorted(known, plain.to_numpy()).astype(np.int32) if len(known) else np.zeros(len(series), np.int32)
+        )
+        there = series.is_null().to_numpy()
+        lacking = (at >= len(known)) & ~there
+        if len(known):
+            lacking |= (known[np.minimum(at, len(known) - 1)] != plain.to_numpy()) & ~there
+        at[there] = len(distinct) - 1
+    else:
+        places = pl.int_range(len(distinct), dtype=pl.Int32, eager=True)
+        found = series.replace_strict(distinct, places, return_dtype=pl.Int32, default=-1)
+        at = found.to_numpy().astype(np.int32, copy=False) if not found.null_count() else found.fill_null(-1).to_numpy()
+        lacking = at < 0
+    if lacking.any():
+        raise InputError(
+            f"{int(lacking.sum()):,} values were not there when the table was counted",
+            where=where,
+            hint="the table changed while it was read: nothing was released; try again when nobody writes to it",
+        )
+    return at
+
+
+def _sensitive(series: pl.Series, column: Column, where: str, domain: Domain | None) -> Sensitive:
+    name, series = series.name, comparable(series)
+    if domain is None:
+        codes, values = factorize(series)
+    else:
+        values = domain.values[name]
+        codes = _places(series, values, where)
     return Sensitive(codes, values, None if column.hierarchy is None else by_value(column.hierarchy, values, where))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -59,13 +61,14 @@ def loss(table: Table, labels: NDArray[np.int32], boxes: Boxes, *, k: int = 1, r
         ncp = table.levels[j].ncp(*boxes.column(j))
         columns[name] = float((ncp @ sizes + suppressed) / max(1, total))
         cost += float(level_cost(table.levels[j], boxes, j) @ sizes)
+    lost, most = lost_bits(table, labels, boxes)
     return Loss(
         gcp=float(np.mean(list(columns.values()))) if columns else 0.0,
         columns=columns,
         discernibility=int((sizes.astype(np.float64) ** 2).sum()) + suppressed * total,
         average_group=float(kept.sum() / max(1, len(sizes)) / max(1, k)),
         generalization_cost=cost,
-        entropy=_entropy(table, labels, boxes, suppressed),
+        entropy=lost / most if most else 0.0,
         rows=total,
         suppressed=suppressed,
     )
@@ -89,24 +92,68 @@ def published_level(levels: Levels, boxes: Boxes, j: int) -> NDArray[np.int8]:
     return np.asarray(np.maximum(levels.meet(low, high), floor), np.int8)
 
 
-def _entropy(table: Table, labels: NDArray[np.int32], boxes: Boxes, suppressed: int) -> float:
-    """Bits lost when a value is known only to be in its node, values as frequent as they are; over the most."""
+def lost_bits(
+    table: Table, labels: NDArray[np.int32], boxes: Boxes, frequency: Mapping[str, NDArray[np.float64]] | None = None
+) -> tuple[float, float]:
+    """Bits lost when a value is known only to be in its node, values as frequent as they are; and the most there are.
+
+    Of a part of a table ``frequency`` says, per column, how often each code stands in the whole; the sums over all
+    parts are then those of the whole.
+
+    >>> import polars as pl
+    >>> from shoal.core.release import boxes_of
+    >>> from shoal.core.schema import Column, Schema
+    >>> from shoal.core.table import code
+    >>> table = code(pl.DataFrame({"age": [20, 30, 40, 50]}), Schema({"age": Column("quasi")}))
+    >>> labels = np.array([0, 0, 1, 1], np.int32)
+    >>> lost_bits(table, labels, boxes_of(table, labels))
+    (4.0, 8.0)
+    """
     lost = most = 0.0
     kept = labels >= 0
     sizes = np.bincount(labels[kept], minlength=len(boxes.low))
     for j, levels in enumerate(table.levels):
         codes = table.matrix[:, j]
-        frequency = np.bincount(codes, minlength=levels.size).astype(np.float64)
+        own = np.bincount(codes, minlength=levels.size).astype(np.float64)
+        often = own if frequency is None else frequency[table.names[j]]
+        highest = np.log2(max(1.0, float(often.sum())))
         first, last = node_range(levels, boxes, j)
-        running = np.concatenate([np.zeros(1), np.cumsum(frequency)])
+        running = np.concatenate([np.zeros(1), np.cumsum(often)])
         inside = running[last + 1] - running[first]
         # summed by value and by group: as many logarithms as there are of these, not as there are rows
-        bits = np.log2(np.maximum(frequency, 1.0))
-        gone = frequency - np.bincount(codes if kept.all() else codes[kept], minlength=levels.size)
-        lost += float(sizes @ np.log2(np.maximum(inside, 1.0)) - (frequency - gone) @ bits)
-        lost += float(gone.sum() * np.log2(max(1, table.size)) - gone @ bits)
-        most += float(frequency.sum() * np.log2(max(1, table.size)) - frequency @ bits)
-    return lost / most if most else 0.0
+        bits = np.log2(np.maximum(often, 1.0))
+        gone = own - np.bincount(codes if kept.all() else codes[kept], minlength=levels.size)
+        lost += float(sizes @ np.log2(np.maximum(inside, 1.0)) - (own - gone) @ bits)
+        lost += float(gone.sum() * highest - gone @ bits)
+        most += float(own.sum() * highest - own @ bits)
+    return lost, most
+
+
+def united(parts: Sequence[tuple[Loss, tuple[float, float]]], sizes: Mapping[int, int], k: int, withheld: int) -> Loss:
+    """The loss of a table from those of its parts, each with its bits lost; ``sizes`` counts the groups of the whole.
+
+    ``withheld`` rows are in no part.
+
+    >>> half = Loss(0.25, {"age": 0.25}, 8, 1.0, 1.0, 0.5, 4, 0)
+    >>> united([(half, (4.0, 8.0)), (half, (2.0, 8.0))], {4: 2}, 2, 0).discernibility
+    32
+    """
+    rows = sum(part.rows for part, _ in parts) + withheld
+    suppressed = sum(part.suppressed for part, _ in parts) + withheld
+    names = list(parts[0][0].columns) if parts else []
+    columns = {n: (sum(p.columns[n] * p.rows for p, _ in parts) + withheld) / max(1, rows) for n in names}
+    groups = sum(sizes.values())
+    lost, most = (sum(bits[at] for _, bits in parts) for at in (0, 1))
+    return Loss(
+        gcp=float(np.mean(list(columns.values()))) if columns else 0.0,
+        columns=columns,
+        discernibility=sum(size * size * count for size, count in sizes.items()) + suppressed * rows,
+        average_group=(rows - suppressed) / max(1, groups) / max(1, k),
+        generalization_cost=sum(p.generalization_cost for p, _ in parts) + withheld * len(names),
+        entropy=lost / most if most else 0.0,
+        rows=rows,
+        suppressed=suppressed,
+    )
 
 
 def node_range(levels: Levels, boxes: Boxes, j: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -3,6 +3,8 @@ marketer wants many (El Emam and Dankar 2008)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,30 @@ class Risk(msgspec.Struct, frozen=True):
     at_risk: float
     people: int
     groups: int
+
+
+def risk_of(sizes: Mapping[int, int]) -> Risk:
+    """The same from how many groups there are of each size, for more groups than memory holds.
+
+    >>> risk_of({1: 1, 4: 2}) == risk(np.array([1, 4, 4]))
+    True
+    """
+    size = np.array(sorted(s for s in sizes if s > 0), np.int64)
+    count = np.array([sizes[int(s)] for s in size], np.int64)
+    people = int(size @ count)
+    if not people:
+        return Risk(0.0, 0.0, 0.0, 0.0, 0, 0.0, 0, 0)
+    groups = int(count.sum())
+    return Risk(
+        prosecutor=float(1 / size[0]),
+        average=groups / people,
+        journalist=float(1 / size[0]),
+        marketer=groups / people,
+        unique=int(count[size == 1].sum()),
+        at_risk=float((size * count)[size < 5].sum() / people),
+        people=people,
+        groups=groups,
+    )
 
 
 def risk(sizes: NDArray[np.int64], population: NDArray[np.int64] | None = None) -> Risk:

@@ -69,7 +69,7 @@ class BetaLikeness(Promise, frozen=True, tag="beta-likeness"):
     def measure(self, groups: Groups) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """The largest gain of a value in each group; infinite if it is more than -ln p allows. O(rows log rows)."""
         group, value, count, _ = groups.counts(self.column)
-        whole = groups.totals(self.column) / max(1, groups.everyone())
+        whole = groups.shares(self.column)
         more = (count / groups.sizes()[group] - whole[value]) / whole[value]
         if self.kind == "enhanced":
             more = np.where(more > SLACK - np.log(whole[value]), np.inf, more)

@@ -79,7 +79,8 @@ def compile_rules(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
             unique, first, pair[s] = _unique(both)
             pairs[s] = len(unique)
         counted = np.bincount(column.codes[first], minlength=len(column.values))
-        overall[s, : len(column.values)] = counted / max(1, table.size if people is None else table.crowd)
+        shares = counted / max(1, table.size if people is None else table.crowd)
+        overall[s, : len(column.values)] = table.whole.get(about[s][1].column, shares)
         if named := about[s][1].values:
             node[s, : len(column.values), 0] = ~among(column.values, named)
         elif column.levels is not None and about[s][1].check == "hierarchical":

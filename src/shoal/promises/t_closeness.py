@@ -80,9 +80,8 @@ class TCloseness(Promise, frozen=True, tag="t-closeness"):
                 )
             value = place[value].astype(np.int64)
         size = len(values) if tree is None else tree.size
-        total = groups.totals(self.column)
         overall = np.zeros(size)
-        overall[np.arange(len(values)) if place is None else place] = total / max(1, groups.everyone())
+        overall[np.arange(len(values)) if place is None else place] = groups.shares(self.column)
         people = groups.sizes()
         far = np.zeros(groups.count)
         block = max(1, CELLS // max(1, size))

@@ -57,17 +57,21 @@ class Adversary:
         codes = {name: _codes(released[name]) for name in self._columns(released)}
         for names in [*((name,) for name in codes), *self._stable(codes, whose)]:
             found += self._linked(released, names, codes, whose, levels or {})
-        for name in self._beside(released):
+        for name in self.beside(released):
             found += self._alone(released, name, codes[name], whose)
         return found
 
     def together(self, released: pl.DataFrame, people: pl.Series | None) -> list[str]:
         """A word on columns none of which is a name, but which are one together."""
-        names = [n for n in self._beside(released) if self._readable(released, n)]
+        names = [n for n in self.beside(released) if self.readable(released, n)]
         if len(names) < 2:
             return []
         codes = {name: _codes(released[name]) for name in names}
-        crowd, single = _alone(_joined(codes, names), np.arange(released.height) if people is None else _codes(people))
+        whose = np.arange(released.height) if people is None else _codes(people)
+        return self.singled_together(names, *_alone(_joined(codes, names), whose))
+
+    def singled_together(self, names: Sequence[str], crowd: int, single: int) -> list[str]:
+        """The word on columns in which so many of all people have a combination of their own."""
         if crowd < CROWD or single <= ALONE * crowd:
             return []
         told = f"{single / crowd:.0%} of the people have a combination of their own in {', '.join(map(repr, names))}"
@@ -98,7 +102,7 @@ class Adversary:
         """Columns that may link rows: also a sensitive value that is a person's own does."""
         return [c for c in released.columns if c not in self.schema.quasi]
 
-    def _beside(self, released: pl.DataFrame) -> list[str]:
+    def beside(self, released: pl.DataFrame) -> list[str]:
         """Columns that outsiders are not said to know, nor to be after."""
         return [c for c in self._columns(released) if c not in self.schema.sensitive]
 
@@ -158,11 +162,8 @@ class Adversary:
         self, names: tuple[str, ...], values: NDArray[np.int64], whose: NDArray[np.int64], *, known: bool
     ) -> bool:
         """Whether equal values of columns mean the same person, with some person in several rows."""
-        names_people = self.view is not None and any(
-            self.view.schema[name].role in ("subject", "identifier") for name in names
-        )
         # without subjects, rows are people: equal values of a plain column mean nothing
-        if not known and not names_people:
+        if not known and not self.names_people(names):
             return False
         pairs = pl.DataFrame({"value": values, "person": whose})
         many = pairs.group_by("value").agg(pl.len().alias("rows"), pl.col("person").n_unique().alias("people"))
@@ -172,7 +173,11 @@ class Adversary:
             return False
         return float((several["people"] == 1).mean() or 0.0) >= SURE  # type: ignore[arg-type]
 
-    def _readable(self, released: pl.DataFrame, name: str) -> bool:
+    def names_people(self, names: Sequence[str]) -> bool:
+        """Whether one of these columns stands for a person, masked or not."""
+        return self.view is not None and any(self.view.schema[name].role in ("subject", "identifier") for name in names)
+
+    def readable(self, released: pl.DataFrame, name: str) -> bool:
         """Whether an outsider can know a value: not of a keyed mask, nor a measurement, which the report lists."""
         mask = None if self.view is None else self.view.masks.get(name)
         values = released[name]
@@ -182,9 +187,16 @@ class Adversary:
         self, released: pl.DataFrame, name: str, values: NDArray[np.int64], people: NDArray[np.int64] | None
     ) -> list[Finding]:
         """A plain column that is a name for most people."""
-        if not self._readable(released, name):
+        if not self.readable(released, name):
             return []
-        crowd, single = _alone(values, np.arange(released.height) if people is None else people)
+        return self.singled(name, *_alone(values, np.arange(released.height) if people is None else people))
+
+    def singled(self, name: str, crowd: int, single: int) -> list[Finding]:
+        """What is found about a readable plain column in which so many of all people have a value of their own.
+
+        >>> Adversary(Schema({}), ()).singled("height", 100, 3)
+        []
+        """
         if crowd < CROWD or single <= ALONE * crowd:
             return []
         share = single / crowd

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple, NoReturn
@@ -20,6 +21,7 @@ from shoal.policy.document import Policy
 from shoal.promises.base import Promise
 
 EFFORTS = ("low", "normal", "high")
+LEAST_MEMORY = 300_000_000
 
 
 class Argument(NamedTuple):
@@ -65,6 +67,26 @@ def seed(argument: Argument, value: Any) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
         argument.refuse("a whole number from 0 on", value, "for example seed=1; leave it out to draw one in secret")
     return int(value)
+
+
+def memory(argument: Argument, value: Any) -> int:
+    """An amount of memory in bytes: ``2GB``, ``500MB``, or a number of bytes.
+
+    >>> memory(Argument("memory", "memory"), "2GB")
+    2000000000
+    """
+    units = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "": 1}
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(|[KMGT]B)\s*", str(value).upper())
+    if isinstance(value, bool) or found is None:
+        argument.refuse("an amount of memory", value, "for example 2GB")
+    amount = int(float(found[1]) * units[found[2]])
+    if amount < LEAST_MEMORY:
+        raise UsageError(
+            f"expected at least {LEAST_MEMORY // 10**6} MB, which the program itself needs",
+            where=argument.spelled,
+            hint="for example 2GB",
+        )
+    return amount
 
 
 def number(argument: Argument, value: Any) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from shoal.core.keys import KeyRing
 from shoal.core.release import Release
@@ -47,6 +47,10 @@ class Job:
     def run(self, data: Any, *, progress: Progress = silent) -> Release:
         """The verified release of a frame; nothing unverified is ever returned."""
         raise NotImplementedError
+
+    def fitting(self) -> Self:
+        """The same job for data that are known to fit in memory."""
+        return self
 
     @property
     def unchanged(self) -> tuple[str, ...]:

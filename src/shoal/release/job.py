@@ -111,6 +111,7 @@ def _of_policy(wishes: Wishes) -> Job:
         cells=wishes.one_of("cells", "text", "struct", "bounds"),
         previous=earlier_releases(wishes, policy.schema),
         register=register_of(wishes, promises, policy.schema, view),
+        memory=wishes.take("memory"),
         **reported(wishes, more),
     )
 

@@ -28,7 +28,7 @@ from shoal.promises.base import Promise, those_about
 from shoal.promises.compact import expand, is_compact
 from shoal.promises.kp_anonymity import GROUP, LEVEL, PATTERN, RECORD, WINDOW
 from shoal.release.register import coverage, nodes_of_register
-from shoal.verifier import Verdict, verify
+from shoal.verifier import Verdict, Whole, verify
 from shoal.views.derived import with_derived
 from shoal.views.role_view import RoleView
 
@@ -71,12 +71,14 @@ class Judge:
         levels: Mapping[str, Levels] | None = None,
         every_row: bool = False,
         nodes: Mapping[str, Nodes] | None = None,
+        whole: Mapping[str, Whole] | None = None,
     ) -> Verdict:
         """The verdict on released rows.
 
         ``people`` says whose they are where the release does not; ``original`` are the events behind a stream;
         ``levels`` those of sensitive columns, if they are at hand; ``every_row``: none stands for a withheld one;
         ``nodes`` the values under each label of quasi columns, if they are at hand.
+        ``whole``: these are some of the released rows, and so are the sensitive values of all spread.
         """
         if not self.promises:
             raise UsageError("no promise to judge", where="verify", hint="give k, for example k=5")
@@ -86,12 +88,15 @@ class Judge:
         elif original is not None and those_about(self.promises, "events"):
             verdict = self._stream(released, original)
         else:
-            verdict = self._groups(released, self.promises, people, levels, every_row, nodes)
+            verdict = self._groups(released, self.promises, people, levels, every_row, nodes, whole)
         return msgspec.structs.replace(verdict, findings=(*verdict.findings, *self._foreign(released)))
 
     def demand(self, released: pl.DataFrame, **known: Any) -> Verdict:
         """The verdict on what a method made; an error if a promise is broken, and nothing is released."""
-        verdict = self.judge(released, **known)
+        return self.insist(self.judge(released, **known))
+
+    def insist(self, verdict: Verdict) -> Verdict:
+        """The verdict, if every promise is kept; an error otherwise, and nothing is released."""
         if not verdict.kept:
             broken = next(f for f in verdict.findings if not f.kept)
             raise PromiseError(
@@ -119,6 +124,7 @@ class Judge:
         levels: Mapping[str, Levels] | None = None,
         every_row: bool = False,
         nodes: Mapping[str, Nodes] | None = None,
+        whole: Mapping[str, Whole] | None = None,
     ) -> Verdict:
         if people is None and self.subject is not None:
             require(released, [self.subject], "release")
@@ -132,6 +138,7 @@ class Judge:
             levels=known,
             every_row=every_row,
             register=None if self.register is None else partial(self._covered, nodes),
+            whole=whole,
         )
         if self.subject is None or not self._rotates(self.subject):
             return verdict

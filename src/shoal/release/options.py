@@ -149,6 +149,7 @@ def of_options(wishes: Wishes) -> Job:
         cells=cells,
         previous=earlier_releases(wishes, schema),
         register=register_of(wishes, promises, schema),
+        memory=wishes.take("memory"),
         **reported(wishes, more),
     )
 

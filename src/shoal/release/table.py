@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from shoal import __version__
 from shoal.core.bounds import bounded
+from shoal.core.errors import UsageError
 from shoal.core.frames import from_any
 from shoal.core.known import doubts, refuse_few
 from shoal.core.order import publication_order
@@ -58,10 +59,17 @@ class TableJob(Job):
     cells: str = "text"
     previous: tuple[tuple[str, pl.DataFrame], ...] = ()  # earlier releases, by what to call them
     register: pl.DataFrame | None = None  # of the people that released rows may stand for
+    memory: int | None = None  # bytes, of a table that is read from a file: see release.regional
 
     def run(self, data: Any, *, progress: Progress = silent) -> Release:
         """See :class:`Job`. Costs what the method costs, and O(rows x columns + rows log rows) beside."""
         start = time.perf_counter()
+        if self.memory is not None:
+            raise UsageError(
+                "has no effect on a table that is in memory",
+                where="memory",
+                hint="leave it out; `shoal anonymize` on the command line reads tables of any size from files",
+            )
         frame, back = from_any(data)
         masked = None if self.policy is None or self.view is None else self._masked(frame)
         schema = self.schema if masked is None else masked.schema
@@ -71,7 +79,7 @@ class TableJob(Job):
         if self.register is not None:
             table = beside_register(table, rows, schema, self.register)
         refuse_few(table.known, least=0)
-        method = self._method(table)
+        method = self.method_for(table.size)
         progress(0.1, "grouping")
         grouping = method.group(table, self.promises, seed=seed, progress=progress)
         # groups that read alike are one group for everyone outside, so they are judged and counted as one
@@ -92,7 +100,7 @@ class TableJob(Job):
         notes = [*report.notes, *([] if masked is None else masked.notes), *doubtful]
         report = msgspec.structs.replace(
             report,
-            columns=with_masks(columns, self._mask_names()),
+            columns=with_masks(columns, self.mask_names()),
             notes=notes,
             seconds=time.perf_counter() - start,
         )
@@ -115,7 +123,12 @@ class TableJob(Job):
             positions=positions,
         )
 
-    def _mask_names(self) -> dict[str, str]:
+    def fitting(self) -> Self:
+        """See :class:`Job`."""
+        return replace(self, memory=None)
+
+    def mask_names(self) -> dict[str, str]:
+        """What masks the view puts on its columns."""
         if self.policy is None or self.view is None:
             return {}
         masks = self.policy.view(self.view.role).masks
@@ -126,9 +139,9 @@ class TableJob(Job):
         assert self.view is not None
         return masked_table(self.policy, self.view.role, frame, self.keys)
 
-    def _method(self, table: Table) -> TableMethod:
+    def method_for(self, rows: int) -> TableMethod:
         """The method; on a small table with a secret seed it is blind, where its choice of groups would tell most."""
-        small = table.size < SMALL * _k(self.promises)
+        small = rows < SMALL * _k(self.promises)
         if self.seed is not None or not small or not self.method.local_recoding or not looks_at_values(self.promises):
             return self.method
         return msgspec.structs.replace(self.method, blind=True)
@@ -220,7 +233,7 @@ class TableJob(Job):
                 (int(s), int(n)) for s, n in zip(*np.unique(sizes[sizes > 0], return_counts=True), strict=True)
             ],
             seconds=0.0,
-            notes=[*self._all_notes(), *self._told(method, released, whose)],
+            notes=[*self.told_before(), *self._told(method, released, whose)],
             version=__version__,
         )
 
@@ -234,7 +247,8 @@ class TableJob(Job):
         spelled = [] if whose is None else spellings(whose)
         return [*([rerun(method, self.promises)] if schema.sensitive else []), *shared, *told, *spelled]
 
-    def _all_notes(self) -> list[str]:
+    def told_before(self) -> list[str]:
+        """What is known before any row is looked at, and belongs into the report."""
         notes = [*self.notes, SECRET if self.seed is None else GIVEN]
         if self.keep_order:
             notes.append("waiver: rows stand in the order of the input, which tells whose row is whose")

@@ -34,6 +34,7 @@ KNOWN: dict[str, Check] = {
     "policy": arguments.policy,
     "keys": arguments.keys,
     "seed": arguments.seed,
+    "memory": arguments.memory,
 }
 
 

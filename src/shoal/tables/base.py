@@ -184,6 +184,7 @@ def groups_of(table: Table, labels: NDArray[np.int32], boxes: Boxes | None = Non
         None if table.people is None else table.people[kept],
         {name: s.levels for name, s in table.sensitive.items() if s.levels is not None},
         None if table.register is None or not len(kept) else _coverage(table, boxes or boxes_of(table, labels)),
+        {name: (table.sensitive[name].values, shares) for name, shares in table.whole.items()},
     )
 
 

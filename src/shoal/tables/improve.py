@@ -186,7 +186,11 @@ def draws(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
 
 
 def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Well-mixed numbers (SplitMix64): the same on every machine and with every version of numpy."""
+    """Well-mixed numbers (SplitMix64): the same on every machine and with every version of numpy.
+
+    >>> mixed(np.array([1], np.uint64)).tolist()
+    [6238072747940578789]
+    """
     z = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))

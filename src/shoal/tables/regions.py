@@ -89,6 +89,35 @@ class Regions:
                 kept[0] = (left, right)
         return _numbered(self, kept)
 
+    def parted(self, alone: Callable[[list[int]], bool], size: Callable[[list[int]], int]) -> list[list[int]]:
+        """Regions in parts that can each stand ``alone``, as small as that allows; if none can, all are one part.
+
+        A region that cannot stand alone joins the smallest part beside it in the tree, then the next, until the union
+        can; other cuts stay. So parts need not be trees: who tags rows uses the regions, and then says which are one.
+
+        >>> thirds = Regions(np.array([0, 0]), np.array([4, 8]), np.array([-1, -2]), np.array([1, -3]))
+        >>> thirds.parted(lambda many: many != [1], len)
+        [[0], [1, 2]]
+        """
+
+        def settle(node: int) -> tuple[list[list[int]], list[int]]:
+            """The parts under a node, and the regions that found none."""
+            if node < 0:
+                leaf = [-1 - node]
+                return ([leaf], []) if alone(leaf) else ([], leaf)
+            parts, needy = settle(int(self.left[node]))
+            others, more = settle(int(self.right[node]))
+            parts, needy = parts + others, needy + more
+            beside = sorted(parts, key=size)
+            while needy and not (found := alone(needy)) and beside:
+                nearest = beside.pop(0)
+                parts.remove(nearest)
+                needy = sorted(needy + nearest)
+            return ([*parts, needy], []) if needy and found else (parts, needy)
+
+        parts, needy = settle(0 if len(self.column) else -1)
+        return sorted(parts) if not needy else [list(range(self.count))]
+
 
 def _numbered(regions: Regions, kept: dict[int, tuple[int, int]]) -> Regions:
     order, found = [], -1
@@ -115,6 +144,13 @@ def cut(matrix: Codes, shape: Shape, most: int, *, rows: int | None = None) -> R
 
     Each cut is the one of all columns that leaves the least loss. No cut is found between equal rows: a region of
     these may be larger. Costs O(sample x columns x logarithm of the regions).
+
+    >>> import polars as pl
+    >>> from shoal.core.schema import Schema
+    >>> from shoal.core.table import code
+    >>> table = code(pl.DataFrame({"age": [20, 21, 50, 52]}), Schema.build(quasi={"age": None}))
+    >>> cut(table.matrix, table.shape(), 2).of(table.matrix).tolist()
+    [0, 0, 1, 1]
     """
     step = max(1, len(matrix) // SAMPLE)
     sample = matrix[::step]  # rows are sorted, so that every step-th row is an even sample

@@ -1,0 +1,129 @@
+"""The report of a release that was made in regions: the same figures, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import polars as pl
+
+from shoal import __version__
+from shoal.core.errors import PromiseError
+from shoal.core.groups import Finding
+from shoal.core.table import hierarchy_for
+from shoal.measures.loss import Loss, united
+from shoal.measures.risk import risk_of
+from shoal.measures.utility import Utility
+from shoal.promises.rules import least_people
+from shoal.release.adversary import LINKED_ROWS, SURE, Adversary
+from shoal.release.regional import survey
+from shoal.release.regional.judging import Judged, added
+from shoal.release.regional.plan import PERSON, Plan
+from shoal.release.remarks import rerun
+from shoal.report.columns import Published, why_lost
+from shoal.report.model import Report
+
+LINKS = "which rows belong to one person"
+UNMEASURED = "means, correlations and cross tables are not compared in a table that was released in regions"
+
+
+@dataclass(frozen=True)
+class Made:
+    """What is known when all regions are solved and all buckets judged."""
+
+    rows: int  # of the input
+    released: int
+    withheld: Mapping[str, int]
+    losses: Sequence[tuple[Loss, tuple[float, float]]]
+    before: Mapping[int, int]
+    judged: Sequence[Judged]
+
+
+def look_for_links(adversary: Adversary, scan: pl.LazyFrame, readable: Sequence[str]) -> list[Finding]:
+    """What links rows beside the groups, or singles people out; an error for what is neither kept nor waived.
+
+    Where a column links the rows of a person, the groups of these rows together would have to be judged, which needs
+    all of them at once. It is not done here: such a column is refused, unless the risk was accepted by name.
+    """
+    names = scan.collect_schema().names()
+    person = PERSON if PERSON in names else None
+    columns = [n for n in names if n not in adversary.schema.quasi and n != PERSON]
+    found: list[Finding] = []
+    together = [] if person is None else [survey.stable(scan, columns, person, SURE)]
+    for several in [*([name] for name in columns), *(many for many in together if len(many) > 1)]:
+        if person is None and not adversary.names_people(several):
+            continue
+        values, sure = survey.links(scan, several, person)
+        if values and sure >= SURE * values:
+            found.append(_refused(adversary, several))
+    for name in readable:
+        found += adversary.singled(name, *survey.singles(scan, [name], person))
+    return found
+
+
+def _refused(adversary: Adversary, names: Sequence[str]) -> Finding:
+    told = f"{'column' if len(names) == 1 else 'columns'} {', '.join(map(repr, names))}"
+    if LINKED_ROWS not in adversary.waived:
+        raise PromiseError(
+            f"the release was not made: the {told} may show {LINKS}, and what these rows tell together is judged only "
+            "where the table is released as one region",
+            where="adversary",
+            hint=f"do not show {names[0]!r}, give more memory (--memory), or accept it by `waive: [{LINKED_ROWS}]`",
+        )
+    note = "waived: not judged, the table was released in regions"
+    return Finding(f"the rows that {told} link", True, 0, 0, 0, 0, "people", note)
+
+
+def combined_names(adversary: Adversary, scan: pl.LazyFrame, readable: Sequence[str]) -> list[str]:
+    """A word on columns none of which is a name, but which are one together."""
+    if len(readable) < 2:
+        return []
+    person = PERSON if PERSON in scan.collect_schema().names() else None
+    return adversary.singled_together(readable, *survey.singles(scan, readable, person))
+
+
+def published(plan: Plan, scan: pl.LazyFrame, lost: Loss) -> list[Published]:
+    """The columns of the release, each with what it still tells."""
+    out = []
+    for name in scan.collect_schema().names():
+        if name == PERSON:
+            continue
+        column = plan.schema[name]
+        values, alone = survey.distinct(scan, name)
+        known = plan.domain.values.get(name, pl.Series(dtype=pl.String))
+        uses = hierarchy_for(known, column).use if column.role == "quasi" else None
+        share = lost.columns.get(name)
+        hint = why_lost(known.dtype, uses or "", share)
+        out.append(Published(name, column.role, uses, values, alone, share, None, hint))
+    return out
+
+
+def report(plan: Plan, made: Made, findings: Sequence[Finding], title: str, notes: Sequence[str]) -> Report:
+    """The report, but for its columns and how long it took."""
+    row_sizes = added([j.row_sizes for j in made.judged])
+    suppressed = sum(part.suppressed for part, _ in made.losses)
+    early = made.rows - sum(part.rows for part, _ in made.losses)
+    withheld = dict(made.withheld)
+    if suppressed:
+        withheld["suppressed by the method"] = suppressed
+    told = [rerun(plan.method, plan.promises)] if plan.schema.sensitive else []
+    return Report(
+        title=title,
+        method={"use": plan.method.use, **msgspec.structs.asdict(plan.method)},
+        seed=None,
+        rows=made.rows,
+        released=made.released,
+        withheld=withheld,
+        left_out=[],
+        findings=list(findings),
+        verified=all(f.kept for f in findings),
+        loss=united(made.losses, row_sizes, least_people(plan.promises), early),
+        risk_before=risk_of(made.before),
+        risk_after=risk_of(added([j.sizes for j in made.judged])),
+        utility=Utility({}, {}, {}),
+        size_counts=list(row_sizes.items()),
+        seconds=0.0,
+        notes=[*notes, *told],
+        version=__version__,
+    )

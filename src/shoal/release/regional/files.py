@@ -1,0 +1,366 @@
+"""A table on disk that does not fit in memory: counted, cut, solved region by region, judged, and written.
+
+Rows are read from disk a few times and never all at once. Between the passes they lie in a private folder beside the
+release, which is removed whatever happens. The release takes its place only when every bucket of it was judged.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from shoal.connect import files
+from shoal.connect.pieces import write_pieces
+from shoal.core.bounds import bounded
+from shoal.core.domain import Domain
+from shoal.core.errors import OutputError, PromiseError
+from shoal.core.known import doubts, refuse_few
+from shoal.core.order import publication_order
+from shoal.core.release import Release
+from shoal.core.schema import Column, Schema
+from shoal.core.table import code, coded
+from shoal.promises.rules import least_people
+from shoal.release.adversary import Adversary
+from shoal.release.judge import Judge
+from shoal.release.regional import figures, survey
+from shoal.release.regional.judging import Court, Judged, added
+from shoal.release.regional.plan import (
+    BUCKET,
+    PERSON,
+    Plan,
+    Sampler,
+    Solved,
+    fewest,
+    regions_of,
+    sensitive_levels,
+    solve,
+    stands_alone,
+)
+from shoal.release.regional.prepared import Prepared
+from shoal.release.table import TableJob
+from shoal.report.columns import masked as with_masks
+from shoal.tables.base import Progress, reachable, silent
+from shoal.tables.improve import draws
+
+NO_ROOM = ("No space left", "os error 28")
+TOO_LARGE = 3  # times the rows of a region: what joined regions may grow to
+IN_PIECES = "the table was released in {} regions, each by itself, and judged as a whole"
+
+
+@contextmanager
+def private_folder(beside: Path) -> Iterator[Path]:
+    """A folder that only its owner can look into, and that is gone afterwards."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=".shoal-", dir=beside))
+    except OSError as error:
+        raise OutputError(
+            f"cannot be written ({error.strerror})", where=str(beside), hint="does the folder exist?"
+        ) from None
+    try:
+        yield folder
+    except (OSError, pl.exceptions.PolarsError) as error:
+        if (isinstance(error, OSError) and error.errno == 28) or any(words in str(error) for words in NO_ROOM):
+            raise OutputError(
+                "there is no room left on the disk",
+                where=str(beside),
+                hint="beside the release, about three times the table is needed while it is made; nothing was written",
+            ) from None
+        raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@dataclass
+class Scattered:
+    """Rows in many small files, by region or by bucket; a few at a time are kept until it is worth writing."""
+
+    folder: Path
+    most: int  # rows that are kept
+    _waiting: dict[int, list[pl.DataFrame]] = field(default_factory=dict)
+    _held: int = 0
+    rows: Counter[int] = field(default_factory=Counter)
+    _files: int = 0
+
+    def add(self, key: str, rows: pl.DataFrame) -> None:
+        """Take rows; the column ``key`` says where each belongs."""
+        for (number,), part in rows.partition_by(key, as_dict=True, include_key=False).items():
+            self._waiting.setdefault(int(number), []).append(part)
+            self.rows[int(number)] += part.height
+        self._held += rows.height
+        if self._held >= self.most:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is kept."""
+        for number, parts in self._waiting.items():
+            place = self.folder / f"{number}"
+            place.mkdir(parents=True, exist_ok=True)
+            self._files += 1
+            pl.concat(parts, how="vertical_relaxed").write_parquet(place / f"{self._files}.parquet", compression="lz4")
+        self._waiting, self._held = {}, 0
+
+    def files(self, numbers: Sequence[int]) -> list[Path]:
+        """The files of some regions or buckets."""
+        return [file for number in numbers for file in sorted((self.folder / f"{number}").glob("*.parquet"))]
+
+    def scan(self, numbers: Sequence[int]) -> pl.LazyFrame:
+        """Their rows."""
+        return pl.scan_parquet(self.files(numbers))
+
+    def take(self, numbers: Sequence[int]) -> pl.DataFrame:
+        """Their rows, which are then gone from the disk."""
+        found = self.scan(numbers).collect(engine="streaming")
+        for number in numbers:
+            shutil.rmtree(self.folder / f"{number}", ignore_errors=True)
+        return found
+
+
+@dataclass
+class Run:
+    """One release of a table on disk."""
+
+    job: TableJob
+    rows: Prepared
+    folder: Path
+    most: int  # rows of a region, or of a bucket
+    progress: Progress = silent
+
+    def made(self) -> tuple[list[Path], Release]:
+        """The release as files in their order, and what is known of it; nothing of it is written elsewhere yet."""
+        start = time.perf_counter()
+        schema = self.rows.schema
+        self.progress(0.0, f"counting values of {self.rows.height:,} rows")
+        domain = survey.domain_of(self.rows.scan, schema)
+        table = code(self.rows.empty, schema, domain=domain)
+        known = {name: domain.known(name) for name in schema.quasi}
+        refuse_few(known, least=0)
+        sampler, frequency, withheld = self._counted(domain, schema)
+        kept = self.rows.height - sum(withheld.values())
+        k = least_people(self.job.promises)
+        if not kept:
+            reachable(table, self.job.promises)  # says how near nobody comes
+        seed = self.job.draw()
+        plan = Plan(
+            schema=schema,
+            promises=self.job.promises,
+            method=self.job.method_for(kept),
+            domain=domain,
+            regions=regions_of(sampler.sample(), table, self.most, kept, k),
+            frequency=frequency,
+            seed=seed,
+            buckets=-(-kept // self.most) or 1,
+            typed=self.job.cells == "struct",
+        )
+        regions = self._scattered(plan)
+        parts = self._parted(plan, regions, k)
+        solved, buckets = self._solved(plan, regions, parts)
+        pieces, judged, court, unread = self._judged(plan, buckets)
+        verdict = court.verdict(judged)
+        adversary = Adversary(schema, self.job.promises, self.job.view, self.job.waived)
+        scan = pl.scan_parquet(pieces)
+        shown = [n for n in scan.collect_schema().names() if n != PERSON]
+        readable = [n for n in adversary.beside(self.rows.empty.select(shown)) if n not in unread]
+        self.progress(0.9, "looking for what links rows")
+        found = figures.look_for_links(adversary, scan, readable)
+        made = figures.Made(
+            self.rows.given,
+            verdict.rows,
+            dict(withheld),
+            [(s.loss, s.bits) for s in solved],
+            added([s.before for s in solved]),
+            judged,
+        )
+        notes = [
+            *self.job.told_before(),
+            IN_PIECES.format(f"{len(parts):,}"),
+            *([figures.UNMEASURED] if len(parts) > 1 else []),
+            *self.rows.notes,
+            *court.shared(judged),
+            *figures.combined_names(adversary, scan, readable),
+            *doubts(known),
+        ]
+        report = figures.report(plan, made, [*verdict.findings, *found], self.job.title, notes)
+        columns = with_masks(figures.published(plan, scan, report.loss), self.job.mask_names())
+        report = msgspec.structs.replace(
+            report,
+            seed=self.job.seed,
+            left_out=[c for c in self.rows.columns if c not in self.job.schema.columns],
+            columns=columns,
+            seconds=time.perf_counter() - start,
+        )
+        release = Release(
+            data=None,
+            withheld=dict(report.withheld),
+            schema=schema,
+            left_out=list(report.left_out),
+            report=report,
+            notes=list(report.notes),
+            warnings=doubts(known),
+        )
+        for piece in pieces:
+            self._show(piece, court, plan)
+        return pieces, release
+
+    def _counted(self, domain: Domain, schema: Schema) -> tuple[Sampler, dict[str, np.ndarray], Counter[str]]:
+        sampler = Sampler(self.rows.height)
+        frequency = {n: np.zeros(len(domain.compiled[n][0].values)) for n in schema.quasi}
+        withheld: Counter[str] = Counter()
+        seen = 0
+        for batch in survey.batches(self.rows.scan, schema.quasi):
+            matrix, lost, reasons = coded(batch, schema, domain)
+            withheld.update(reasons)
+            matrix = matrix[~lost] if lost.any() else matrix
+            sampler.take(matrix)
+            for j, name in enumerate(schema.quasi):
+                frequency[name] += np.bincount(matrix[:, j], minlength=len(frequency[name]))
+            seen += batch.height
+            self.progress(0.1 * seen / max(1, self.rows.height), f"coding {seen:,} of {self.rows.height:,} rows")
+        self.rows.check()
+        return sampler, frequency, withheld
+
+    def _scattered(self, plan: Plan) -> Scattered:
+        """The rows on disk by region, without those that cannot be released."""
+        out = Scattered(self.folder / "regions", self.most)
+        seen = 0
+        for batch in survey.batches(self.rows.scan):
+            matrix, lost, _ = coded(batch, plan.schema, plan.domain)
+            region = pl.Series(BUCKET, plan.regions.of(matrix))
+            tagged = batch.with_columns(region)
+            out.add(BUCKET, tagged.filter(pl.Series(~lost)) if lost.any() else tagged)
+            seen += batch.height
+            word = f"parting {seen:,} of {self.rows.height:,} rows into {plan.regions.count:,} regions"
+            self.progress(0.1 + 0.1 * seen / max(1, self.rows.height), word)
+        out.flush()
+        self.rows.check()
+        return out
+
+    def _parted(self, plan: Plan, rows: Scattered, k: int) -> list[list[int]]:
+        """Which regions are released together: those that cannot keep the promises alone join the one beside them."""
+        everything = list(range(plan.regions.count))
+        compared = [p.sensitive for p in plan.promises if p.compares_with_all and p.sensitive is not None]
+        if compared:
+            scan = rows.scan(everything)
+            plan.domain.shares = {
+                n: survey.shares_of(scan, n, plan.domain.values[n], plan.schema.subject) for n in compared
+            }
+        about = [*{p.sensitive for p in plan.promises if p.sensitive is not None}, *plan.schema.of("subject")]
+        least = fewest(k)
+        counts = plan.schema.subject is None and all(p.sensitive is None for p in plan.promises)
+
+        def alone(numbers: list[int]) -> bool:
+            size = sum(rows.rows[n] for n in numbers)
+            if size < least or (counts and all(p.rule().complete for p in plan.promises)):
+                return size >= least
+            return stands_alone(plan, rows.scan(numbers).select(about).collect(engine="streaming"))
+
+        parts = plan.regions.parted(alone, lambda numbers: sum(rows.rows[n] for n in numbers))
+        largest = max(sum(rows.rows[n] for n in numbers) for numbers in parts)
+        if len(parts) < plan.regions.count and largest > TOO_LARGE * self.most:
+            raise PromiseError(
+                f"the promises can be kept only by regions of {largest:,} rows, which do not fit in memory",
+                where="regions",
+                hint="give more memory (--memory), ask for less, or leave out a quasi column",
+            )
+        plan.parts = len(parts)
+        return parts
+
+    def _solved(self, plan: Plan, rows: Scattered, parts: list[list[int]]) -> tuple[list[Solved], Scattered]:
+        buckets = Scattered(self.folder / "buckets", self.most)
+        solved = []
+        for number, numbers in enumerate(parts):
+            word = f"region {number + 1:,} of {len(parts):,}, {sum(rows.rows[n] for n in numbers):,} rows"
+            tell = _within(self.progress, 0.2 + 0.6 * number / len(parts), 0.6 / len(parts), word)
+            found = solve(plan, number, rows.take(numbers), tell)
+            buckets.add(BUCKET, found.rows)
+            solved.append(dataclasses.replace(found, rows=pl.DataFrame()))
+        buckets.flush()
+        return solved, buckets
+
+    def _judged(self, plan: Plan, buckets: Scattered) -> tuple[list[Path], list[Judged], Court, set[str]]:
+        """Each bucket judged as it would be published, in an order that tells nothing; and columns no one can know."""
+        schema = plan.schema
+        full = sorted(buckets.rows)
+        compared = [p.sensitive for p in plan.promises if p.compares_with_all and p.sensitive is not None]
+        scan = buckets.scan(full)
+        person = None if schema.subject is None else PERSON
+        whole = {n: (plan.domain.values[n], survey.shares_of(scan, n, plan.domain.values[n], person)) for n in compared}
+        court = Court(Judge(schema, plan.promises), sensitive_levels(plan), whole)
+        adversary = Adversary(schema, self.job.promises, self.job.view)
+        pieces, judged, unread = list[Path](), list[Judged](), set[str]()
+        role = "" if self.job.view is None else self.job.view.role
+        place = self.folder / "ordered"
+        place.mkdir()
+        for number, bucket in enumerate(full):
+            rows = buckets.take([bucket])
+            judged.append(court.bucket(rows))
+            unread |= {n for n in adversary.beside(rows) if n != PERSON and not adversary.readable(rows, n)}
+            seed = plan.seed if plan.buckets == 1 else int(draws(plan.seed, 0x0DE4 + bucket, 1)[0] >> np.uint64(1))
+            order = publication_order(rows.drop(PERSON, strict=False), seed, role)
+            piece = place / f"{number:06}.parquet"
+            rows[order].write_parquet(piece, compression="lz4")
+            pieces.append(piece)
+            self.progress(0.8 + 0.1 * number / len(full), f"verifying part {number + 1:,} of {len(full):,}")
+        return pieces, judged, court, unread
+
+    def _show(self, piece: Path, court: Court, plan: Plan) -> None:
+        """A part as it leaves: without whose its rows are, with the hidden columns in their places."""
+        rows = pl.read_parquet(piece)
+        shown, parts = rows.drop(PERSON, strict=False), dict[str, tuple[str, ...]]()
+        if self.job.cells == "bounds":
+            # equal cells have equal bounds; but two cells may have the same, so they are judged as they would be read
+            numbers = [n for n in plan.schema.quasi if plan.domain.values[n].dtype.is_numeric()]
+            shown, parts = bounded(shown, numbers)
+            columns: dict[str, Column] = {}
+            for name, column in plan.schema.columns.items():
+                columns |= {part: Column("quasi") for part in parts[name]} if name in parts else {name: column}
+            people = [rows[PERSON]] if PERSON in rows.columns else []
+            bucket = dataclasses.replace(court, judge=Judge(Schema(columns), plan.promises)).bucket(
+                shown.with_columns(people)
+            )
+            court.verdict([bucket])
+        self.rows.finish(shown, parts).write_parquet(piece, compression="lz4")
+
+
+def _within(progress: Progress, start: float, width: float, word: str) -> Progress:
+    """The progress of one region as a part of all."""
+    return lambda share, what: progress(start + width * share, f"{word}: {what}")
+
+
+def release_files(
+    job: TableJob,
+    rows: Prepared,
+    target: str,
+    folder: Path,
+    *,
+    most: int,
+    separator: str = ",",
+    progress: Progress = silent,
+) -> Release:
+    """Release a table on disk into a file: verified, then written, then put in its place; or nothing at all.
+
+    ``most`` is how many rows may be in memory at once; between its passes they lie in ``folder``.
+    """
+    pieces, release = Run(job, rows, folder, most, progress).made()
+    progress(0.95, f"writing {release.report.released:,} rows")
+    if len(pieces) == 1:
+        files.write(pl.read_parquet(pieces[0]), target, separator=separator)
+    elif target == "-":
+        write_pieces(pieces, str(folder / "all"), separator=separator, kind="csv")
+        with (folder / "all").open("rb") as whole:
+            shutil.copyfileobj(whole, sys.stdout.buffer, 1 << 20)
+        sys.stdout.buffer.flush()
+    else:
+        write_pieces(pieces, target, separator=separator)
+    return release

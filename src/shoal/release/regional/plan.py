@@ -1,0 +1,190 @@
+"""What every worker must know to release one region of a table, and how it does so.
+
+Nothing here knows where rows come from or go to: files on one machine and Spark call the same functions. What a worker
+returns depends on the rows of its region, the plan and nothing else, neither their order nor who else works: a region
+that is solved again, because a machine died, gives the same rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.core.domain import Domain
+from shoal.core.groups import Groups
+from shoal.core.levels import Codes, Levels
+from shoal.core.release import read_alike, recode
+from shoal.core.schema import Schema
+from shoal.core.table import Table, by_value, code, factorize
+from shoal.measures.loss import Loss, loss, lost_bits
+from shoal.promises.base import Promise
+from shoal.promises.rules import least_people
+from shoal.tables.base import Progress, TableMethod, silent
+from shoal.tables.improve import draws, mixed
+from shoal.tables.regions import Regions, cut
+
+PERSON = "\x00person"  # whose a released row is, beside it until it is judged
+BUCKET = "\x00bucket"  # which of the parts of the release a row leaves in
+SAMPLE = 1 << 17  # rows that show where to cut
+FEWEST = 4096  # rows of a region, and 50 times k: smaller ones lose more by their borders
+
+
+@dataclass
+class Plan:
+    """A table cut into regions. It is passed to every worker, so it is small: distinct values, cuts, and options."""
+
+    schema: Schema
+    promises: tuple[Promise, ...]
+    method: TableMethod
+    domain: Domain
+    regions: Regions
+    frequency: Mapping[str, NDArray[np.float64]]  # how often each code of a quasi column stands in the whole table
+    seed: int
+    buckets: int
+    typed: bool = False
+    parts: int = 1  # regions that are released by themselves: those that cannot stand alone were joined
+
+    def seed_of(self, region: int) -> int:
+        """The seed of one region; of a table that is one region, the seed itself."""
+        return self.seed if self.parts == 1 else int(draws(self.seed, 0x7E61 + region, 1)[0] >> np.uint64(1))
+
+
+@dataclass(frozen=True)
+class Solved:
+    """One region released: its rows, with whose they are and their bucket; and what the report needs of it."""
+
+    rows: pl.DataFrame
+    loss: Loss
+    bits: tuple[float, float]
+    before: Mapping[int, int]  # how many combinations of original values are shared by how many people
+    suppressed: int
+
+
+def solve(plan: Plan, region: int, frame: pl.DataFrame, progress: Progress = silent) -> Solved:
+    """Release the rows of one region, by the ordinary method. Costs what the method costs."""
+    schema = plan.schema
+    table = code(frame, schema, domain=plan.domain)
+    grouping = plan.method.group(table, plan.promises, seed=plan.seed_of(region), progress=progress)
+    labels, boxes = read_alike(table, grouping.labels, grouping.floor)
+    released, groups = recode(frame, schema, table, labels, boxes, typed=plan.typed)
+    kept = np.flatnonzero(groups >= 0)
+    bucket = _buckets(plan, table, labels, boxes.low, boxes.high)[groups[kept]]
+    beside = [pl.Series(BUCKET, bucket, dtype=pl.Int32)]
+    if schema.subject is not None:
+        beside.append(frame[schema.subject].gather(kept).alias(PERSON))
+    return Solved(
+        released.with_columns(beside),
+        loss(table, labels, boxes, k=least_people(plan.promises), rows=frame.height),
+        lost_bits(table, labels, boxes, plan.frequency),
+        _shared_by(table),
+        int((labels < 0).sum()),
+    )
+
+
+def _buckets(plan: Plan, table: Table, labels: NDArray[np.int32], low: Codes, high: Codes) -> NDArray[np.int32]:
+    """The bucket of each group: by how it reads and the seed, so that all that read alike, anywhere, are in one."""
+    count = int(labels.max(initial=-1)) + 1
+    if plan.buckets == 1:
+        return np.zeros(count, np.int32)
+    mark = np.full(count, plan.seed % 2**64, np.uint64)
+    for j, levels in enumerate(table.levels):
+        texts = levels.text(low[:, j], high[:, j])
+        different = texts.unique()
+        print_of = pl.Series([_fingerprint(plan.seed, text) for text in different.to_list()], dtype=pl.UInt64)
+        prints = texts.replace_strict(different, print_of, return_dtype=pl.UInt64, default=0).fill_null(1).to_numpy()
+        mark = mixed(mark * np.uint64(0x9E3779B97F4A7C15) + prints)
+    return (mark % np.uint64(plan.buckets)).astype(np.int32)
+
+
+def _fingerprint(seed: int, text: str | None) -> int:
+    if text is None:
+        return 1
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=f"{seed}".encode()).digest(), "little")
+
+
+def _shared_by(table: Table) -> dict[int, int]:
+    """How many people share each combination of values: rows of the table are sorted, equal ones stand together."""
+    if not table.size:
+        return {}
+    new = np.ones(table.size, np.bool_)
+    new[1:] = (table.matrix[1:] != table.matrix[:-1]).any(axis=1)
+    sizes = Groups(np.cumsum(new, dtype=np.int32) - 1, people=table.people).sizes()
+    return {int(size): int(count) for size, count in zip(*np.unique(sizes, return_counts=True), strict=True)}
+
+
+class Sampler:
+    """Rows that show where to cut, chosen by what they say: the same rows in another order give the same cuts.
+
+    A combination of values is in the sample with all its rows, or not at all.
+
+    >>> sampler = Sampler(rows=3)
+    >>> sampler.take(np.array([[0], [2], [1]], np.int32))
+    >>> sampler.sample().tolist()
+    [[0], [1], [2]]
+    """
+
+    def __init__(self, rows: int) -> None:
+        self._limit = np.uint64(min(2**64 - 1, int(2.0**64 * min(1.0, SAMPLE / max(1, rows)))))
+        self._whole = rows <= SAMPLE
+        self._parts: list[Codes] = []
+
+    def take(self, matrix: Codes) -> None:
+        """Look at some rows."""
+        if self._whole:
+            self._parts.append(matrix)
+            return
+        mark = np.zeros(len(matrix), np.uint64)
+        for column in matrix.T:
+            mark = mixed(mark * np.uint64(0x9E3779B97F4A7C15) + (column.astype(np.int64) + 2).astype(np.uint64))
+        self._parts.append(matrix[mark < self._limit])
+
+    def sample(self) -> Codes:
+        """The rows taken, sorted."""
+        rows = np.concatenate(self._parts) if self._parts else np.zeros((0, 0), np.int32)
+        return np.ascontiguousarray(rows[np.lexsort(rows.T[::-1])]) if rows.size else rows
+
+
+def regions_of(sample: Codes, plan_table: Table, most: int, rows: int, k: int) -> Regions:
+    """Cuts for regions of at most about ``most`` of the ``rows``; none if all fit in one."""
+    if rows <= most:
+        return Regions(*np.zeros((4, 0), np.int64))
+    return cut(sample, plan_table.shape(), max(most, fewest(k)), rows=rows)
+
+
+def fewest(k: int) -> int:
+    """The fewest rows that a region should have."""
+    return max(FEWEST, 50 * k)
+
+
+def stands_alone(plan: Plan, rows: pl.DataFrame) -> bool:
+    """Whether the rows of a region keep every promise as one group, so that the method has at least one solution."""
+    if not rows.height:
+        return False
+    subject = plan.schema.subject
+    groups = Groups(
+        np.zeros(rows.height, np.int32),
+        {p.sensitive: rows[p.sensitive] for p in plan.promises if p.sensitive is not None},
+        None if subject is None else factorize(rows[subject])[0],
+        sensitive_levels(plan),
+        whole=whole(plan.domain),
+    )
+    return all(bool(promise.measure(groups)[1].all()) for promise in plan.promises)
+
+
+def whole(domain: Domain) -> dict[str, tuple[pl.Series, NDArray[np.float64]]]:
+    """How sensitive values are spread in the whole table, as groups of a part need it."""
+    return {name: (domain.values[name], shares) for name, shares in domain.shares.items()}
+
+
+def sensitive_levels(plan: Plan) -> dict[str, Levels]:
+    """The hierarchies of sensitive columns over the values of the whole table."""
+    return {
+        name: by_value(hierarchy, plan.domain.values[name], f"column {name!r}")
+        for name in plan.schema.sensitive
+        if (hierarchy := plan.schema[name].hierarchy) is not None
+    }
