@@ -5,7 +5,8 @@
 # make docs   the reference pages, and the site in site/       make kafka  a real local broker to play with
 # make fuzz   new random cases for every family, SECONDS=3600 SEED=5
 # make chaos  a million records, 50 kills, three brokers; about twenty minutes
-.PHONY: demo warm test coverage lint bench docs kafka chaos fuzz env system lock clean
+# make soak   an hour of blows of every kind, MINUTES=60 SEED=5
+.PHONY: demo warm test coverage lint bench docs kafka chaos soak fuzz env system lock clean
 .DEFAULT_GOAL := demo
 
 PYTHON ?= python3
@@ -66,6 +67,12 @@ kafka: env
 chaos: env
 	sh scripts/system.sh
 	PYTHONPATH=. $(BIN)/python tests/kafka/chaos.py --records 1000000 --kills 50 --seed $(or $(SEED),21)
+
+# the disk that is full and the apply that is killed have tests of their own
+soak: env
+	sh scripts/system.sh
+	PYTHONPATH=. $(BIN)/python tests/kafka/soak.py --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED))
+	SHOAL_LONG=1 $(BIN)/python -m pytest -n 0 -q tests/kafka/test_full_disk.py
 
 fuzz: env
 	$(BIN)/python scripts/fuzz.py --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))

@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LIB = ROOT / ".cache" / "kafka" / "lib"
 ADMIN, SECRET = "admin", "admin-secret"
+MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 JAVA = ("java", "-Xms128m", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 
@@ -50,7 +51,8 @@ class Cluster:
         for node in range(1, self.brokers + 1):
             (self.folder / f"{node}.properties").write_text(self._properties(node))
             words = ["format", "-t", name, "-c", f"{node}.properties"]
-            words += ["--add-scram", f"SCRAM-SHA-256=[name={ADMIN},password={SECRET}]"]
+            for kind in MECHANISMS:
+                words += ["--add-scram", f"{kind}=[name={ADMIN},password={SECRET}]"]
             self._tool("kafka.tools.StorageTool", *words)
         for node in range(1, self.brokers + 1):
             self.launch(node)
@@ -89,12 +91,12 @@ class Cluster:
         """Where clients knock."""
         return ",".join(f"127.0.0.1:{client}" for client, _ in self.ports)
 
-    def login(self, user: str = ADMIN, password: str = SECRET) -> dict[str, str]:
+    def login(self, user: str = ADMIN, password: str = SECRET, mechanism: str = MECHANISMS[0]) -> dict[str, str]:
         """Client properties of a user."""
         return {
             "bootstrap.servers": self.bootstrap,
             "security.protocol": "SASL_PLAINTEXT",
-            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.mechanism": mechanism,
             "sasl.username": user,
             "sasl.password": password,
         }
@@ -116,9 +118,9 @@ class Cluster:
             "advertised.listeners": f"CLIENT://127.0.0.1:{client}",
             "inter.broker.listener.name": "CLIENT",
             "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
-            "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+            "sasl.enabled.mechanisms": ",".join(MECHANISMS),
             "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
-            "listener.name.client.scram-sha-256.sasl.jaas.config": f"{scram} {jaas};",
+            **{f"listener.name.client.{kind.lower()}.sasl.jaas.config": f"{scram} {jaas};" for kind in MECHANISMS},
             # the controllers keep the SCRAM credentials, so they cannot log in with them
             "sasl.mechanism.controller.protocol": "PLAIN",
             "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",

@@ -36,6 +36,7 @@ BASES = {
     "serve reload": ["p.yaml"],
     "serve status": ["p.yaml"],
     "serve destroy": ["p.yaml"],
+    "serve destroy --yes": ["p.yaml"],
     "connect load": ["t.csv", "--topic", "patients", "--brokers", "nowhere:9092"],
     "connect save": ["files", "--topic", "patients", "--brokers", "nowhere:9092"],
     "connect save --follow": ["files", "--topic", "patients", "--brokers", "nowhere:9092"],
@@ -57,7 +58,7 @@ SAMPLES = {
     "--follow": [], "--role": ["nobody"], "--user": ["bob"], "--output": ["seen.ndjson"], "--sent": ["at"],
     "--limit": ["5"], "--end": [], "--dry-run": [], "--out": ["figures"], "--data": ["data"], "--ring": ["other.json"],
     "--epoch": ["2"], "--vault": ["v.db"], "--column": ["number"], "--keys": ["missing.json"], "--audit": ["audit.log"],
-    "--watch": [],
+    "--watch": [], "--passwords": [], "--with-audit": [],
 }  # fmt: skip
 
 
@@ -89,6 +90,7 @@ def log(monkeypatch) -> list[str]:
         class StandIn:
             properties: dict[str, str] = {"bootstrap.servers": "nowhere"}  # noqa: RUF012
             port = 9100
+            cluster = SimpleNamespace(mechanism="SCRAM-SHA-256")
 
             def __init__(self, *given: Any, **named: Any) -> None:
                 self.given = given
@@ -114,7 +116,7 @@ def log(monkeypatch) -> list[str]:
     stand_in("tools.watch.Watch", run=Watched())
     stand_in("tools.replay.Replay", run=Replayed())
     monkeypatch.setattr(f"{KAFKA}.formats.registry.codec_of", lambda policy: None)
-    monkeypatch.setattr(f"{KAFKA}.provision.commands.commands", lambda wanted, brokers: ["kafka-acls"])
+    monkeypatch.setattr(f"{KAFKA}.provision.commands.commands", lambda wanted, brokers, mechanism: ["kafka-acls"])
     monkeypatch.setattr(f"{KAFKA}.provision.status.status", lambda service: Status(None))
     monkeypatch.setattr("shoal.runtime.provision.passwords.password_of", lambda name, folder: f"password of {name}")
     for name in ("send", "wait_for_rest"):

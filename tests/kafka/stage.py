@@ -92,7 +92,7 @@ class Stage:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-        Provisioner(load(self.file)).destroy()
+        Provisioner(load(self.file)).destroy(audit=True)
 
     def send(self, records: Iterable[tuple[Any, ...]], topic: str | None = None) -> None:
         """(value, key) or (value, key, partition)."""
@@ -130,12 +130,12 @@ class Stage:
 
         return worker.run(done)
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
+    def start(self, *words: str, secret: str = SECRET) -> subprocess.Popen[bytes]:
         """One worker as a process of its own."""
         command = [sys.executable, "-X", "faulthandler", "-m", "shoal", "serve", "run", str(self.file)]
         command += ["--commit-every", "0.2", *words]
         with (self.folder / f"worker{len(self.processes)}.log").open("wb") as log:
-            process = subprocess.Popen(command, env={**os.environ, "SHOAL_KEY": SECRET}, stderr=log)
+            process = subprocess.Popen(command, env={**os.environ, "SHOAL_KEY": secret}, stderr=log)
         self.processes.append(process)
         return process
 

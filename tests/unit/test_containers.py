@@ -107,5 +107,15 @@ def test_the_commands_and_the_policy_are_ours(compose):
             assert service["command"][0] in COMMANDS
     policy = load(EXAMPLE / "policy.yaml")
     users = {f"SHOAL_PASSWORD_{u.upper()}" for v in policy.views.values() for u in v.users}
+    users.add(f"SHOAL_PASSWORD_{policy.source['worker'].upper()}")
     assert users <= set(compose["services"]["apply"]["environment"])
     assert policy.source["topic"] in str(compose["services"]["source"]["command"])
+
+
+def test_the_worker_is_not_the_administrator(compose):
+    environment = compose["services"]["worker"]["environment"]
+    assert environment["SHOAL_PROPERTIES"] == "worker.properties"
+    assert {n for n in environment if "PASSWORD" in n} == {"SHOAL_PASSWORD_SHOAL"}
+    login = properties((EXAMPLE / "worker.properties").read_text())
+    assert login["sasl.username"] == "shoal"
+    assert "ADMIN" not in str(login)

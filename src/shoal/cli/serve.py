@@ -40,7 +40,7 @@ def plan(policy: str, *, only: str | None = None, commands: Flag = False, json: 
     policy
         A policy whose source is Kafka or a table of PostgreSQL.
     only
-        `topics`, where users and rights are managed elsewhere.
+        `topics`, where users and rights are managed elsewhere; `rights`, where only users are (certificates, tokens).
     commands
         Print all users and rights as commands of Kafka's own tools, for whoever manages them.
     json
@@ -63,14 +63,14 @@ def plan(policy: str, *, only: str | None = None, commands: Flag = False, json: 
     service = Provisioner(loaded, only="topics" if commands else only)
     found = service.plan()
     if commands:
-        answer("\n".join(printed(found.wanted, service.properties["bootstrap.servers"])))
+        answer("\n".join(printed(found.wanted, service.properties["bootstrap.servers"], service.cluster.mechanism)))
         return
     plain = {"changes": found.changes, "wider": found.wider, "refusals": found.refusals}
     answer(as_json(plain) if json else str(found))
 
 
 @app.command
-def apply(policy: str, *, only: str | None = None, allow_wider: Flag = False) -> None:
+def apply(policy: str, *, only: str | None = None, allow_wider: Flag = False, passwords: Flag = False) -> None:
     """Make the cluster or the database look as the policy says. What is already so is not touched.
 
     Parameters
@@ -78,23 +78,28 @@ def apply(policy: str, *, only: str | None = None, allow_wider: Flag = False) ->
     policy
         A policy whose source is Kafka or a table of PostgreSQL.
     only
-        `topics`, where users and rights are managed elsewhere.
+        `topics`, where users and rights are managed elsewhere; `rights`, where only users are (certificates, tokens).
     allow_wider
         Roles may see more than before.
+    passwords
+        Set the passwords of users that are there, too, from the environment or their files: after a change of them.
     """
     from shoal.core.keys import KeyRing
     from shoal.policy.load import load
 
     loaded = load(policy)
     if tables := _tables(loaded):
-        only_with(False, "Kafka", only=only)
+        only_with(False, "Kafka", only=only, passwords=passwords)
         say(str(tables.apply(allow_wider=allow_wider, keys=KeyRing.load())))
         return
     from shoal.runtime.kafka.formats.registry import codec_of
     from shoal.runtime.kafka.provision.provision import Provisioner
 
     codec = codec_of(loaded)
-    service = Provisioner(loaded, only=only, codec=codec)
+    service = Provisioner(loaded, only=only, codec=codec, passwords=passwords)
+    made = service.make_source()
+    if made is not None:
+        say(str(made))
     found = service.plan()
     if codec is not None:
         codec.register({role: one.topic for role, one in found.served.items()})
@@ -315,8 +320,10 @@ def status(policy: str, *, json: Json = False) -> int:
 
 
 @app.command
-def destroy(policy: str, *, yes: Flag = False) -> None:
+def destroy(policy: str, *, yes: Flag = False, with_audit: Flag = False) -> None:
     """Take the views away: rights, users, topics or tables. The source is never touched.
+
+    On Kafka the audit topic stays: who served what, and who took it away.
 
     Parameters
     ----------
@@ -324,19 +331,23 @@ def destroy(policy: str, *, yes: Flag = False) -> None:
         A policy whose source is Kafka or a table of PostgreSQL.
     yes
         Really do it.
+    with_audit
+        Delete the audit topic, too.
     """
     from shoal.core.errors import UsageError
     from shoal.policy.load import load
 
+    only_with(yes, "--yes", with_audit=with_audit)
     if not yes:
         raise UsageError("this deletes all views", where="serve destroy", hint="--yes if that is meant")
     loaded = load(policy)
     if tables := _tables(loaded):
+        only_with(False, "Kafka", with_audit=with_audit)
         changes = tables.destroy()
     else:
         from shoal.runtime.kafka.provision.provision import Provisioner
 
-        changes = Provisioner(loaded).destroy()
+        changes = Provisioner(loaded).destroy(audit=with_audit)
     for change in changes:
         say(str(change))
 

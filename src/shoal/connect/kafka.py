@@ -27,7 +27,20 @@ PASSING = (
     "_TRANSPORT",
     "_WAIT_COORD",
 )  # wait, and ask again
-KEYS = ("use", "topic", "brokers", "properties", "format", "registry", "descriptor", "message", "group", "worker")
+KEYS = (
+    "use",
+    "topic",
+    "brokers",
+    "properties",
+    "format",
+    "registry",
+    "descriptor",
+    "message",
+    "group",
+    "worker",
+    "partitions",
+    "replication",
+)
 
 
 class KafkaError(InputError):

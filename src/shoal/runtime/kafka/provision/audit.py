@@ -56,13 +56,16 @@ def history_of(entries: Iterable[Mapping[str, Any]]) -> History:
     ('filled',)
     >>> history_of([begun, {"policy": "f00"}, {"apply": "a", "step": "ended"}])
     History(newest={'policy': 'f00'}, left=None)
+    >>> history_of([{"policy": "f00"}, {"destroyed": True}]).newest is None
+    True
     """
     newest: dict[str, Any] | None = None
     left: Applying | None = None
     for entry in entries:
         step = entry.get("step")
         if step is None:
-            newest = dict(entry)
+            # what was taken away says nothing about what comes after it
+            newest = None if entry.get("destroyed") else dict(entry)
         elif step == "begun":
             left = msgspec.convert({k: v for k, v in entry.items() if k != "step"}, Applying)
         elif step == "ended":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from shoal.runtime.kafka.provision.layout import Right, Topic
 
 WAIT = 30.0  # seconds until the cluster must show what was written
 MECHANISM_ITERATIONS = 8192
+STRONGER = "SCRAM-SHA-512"
 
 
 class Cluster:
@@ -21,6 +23,8 @@ class Cluster:
         self._kafka = kafka
         self._admin = kafka.admin
         self._failed: list[Any] = []
+        self._properties = properties
+        self.mechanism = STRONGER if properties.get("sasl.mechanism") == STRONGER else "SCRAM-SHA-256"
         # a refused login shows up here and nowhere else
         self._client = kafka.admin.AdminClient({"log_level": 0, **properties, "error_cb": self._failed.append})
 
@@ -28,6 +32,12 @@ class Cluster:
         """The partitions of those topics that exist."""
         listed = topics_of(self._client, self._failed, "asking for topics")
         return {name: len(listed[name].partitions) for name in names if name in listed and listed[name].error is None}
+
+    def replication(self, names: Iterable[str]) -> dict[str, int]:
+        """How many copies the partitions of those topics have that exist: of the one with the fewest."""
+        listed = topics_of(self._client, self._failed, "asking for topics")
+        there = {name: listed[name].partitions.values() for name in names if name in listed}
+        return {name: min(len(p.replicas) for p in many) for name, many in there.items() if many}
 
     def topic_id(self, name: str) -> str:
         """See :func:`~shoal.connect.kafka.topic_id`."""
@@ -41,16 +51,40 @@ class Cluster:
         )
         return {resource.name: {k: e.value for k, e in entries.items()} for resource, entries in found}
 
-    def open_to_everyone(self) -> bool:
-        """Whether a broker lets users in where no right says so, or checks no rights at all."""
+    def open_to_everyone(self, topic: str) -> bool:
+        """Whether a broker lets users in where no right says so, or checks no rights at all.
+
+        Where a broker hides whether it does, a user without rights is made, tries to see the topic, and is deleted.
+        """
         kind = self._admin.ConfigResource
         nodes = [str(b.id) for b in self._client.list_topics(timeout=10).brokers.values()]
         asked = [self._client.describe_configs([kind(kind.Type.BROKER, n)]) for n in nodes]  # each answers for itself
-        return any(
+        found = [
             is_open({name: entry.value for name, entry in entries.items()})
             for many in asked
             for _, entries in self._results(many, "asking for broker settings")
-        )
+        ]
+        if None in found and True not in found and str(self._properties.get("sasl.mechanism", "")).startswith("SCRAM"):
+            return self._lets_in_anyone(topic)
+        return any(one is not False for one in found)
+
+    def _lets_in_anyone(self, topic: str) -> bool:
+        """Whether a new user whom no right names sees a topic."""
+        name, password = f"shoal-probe-{secrets.token_hex(8)}", secrets.token_hex(16)
+        self.set_users({name: password})
+        try:
+            login = {**self._properties, "sasl.username": name, "sasl.password": password, "log_level": 0}
+            client = self._kafka.admin.AdminClient(login)
+            end = time.monotonic() + WAIT
+            while True:  # a broker may hear of the new login a moment later
+                try:
+                    seen = client.list_topics(topic, timeout=5).topics[topic]
+                    return seen.error is None
+                except self._kafka.KafkaException as error:
+                    if time.monotonic() > end:
+                        raise told(error.args[0], "trying whether a user without rights is let in") from None
+        finally:
+            self.delete_users([name])
 
     def holding(self, names: Iterable[str]) -> list[str]:
         """Which of these topics hold records, or are the source of another policy."""
@@ -105,8 +139,24 @@ class Cluster:
         """Make topics and wait until they are there."""
         new = [self._admin.NewTopic(t.name, t.partitions, t.replication, config=dict(t.configs)) for t in topics]
         if new:
-            self._results(self._client.create_topics(new), "creating topics")
+            self._patiently(lambda missing: self._client.create_topics([t for t in new if t.topic in missing]), new)
             self._until(lambda: len(self.partitions([t.topic for t in new])) == len(new), "the new topics")
+
+    def _patiently(self, create: Callable[[set[str]], Mapping[str, Any]], topics: list[Any]) -> None:
+        """Make topics; where no broker can take a copy at this moment, a little later."""
+        missing, brokers = {topic.topic for topic in topics}, len(self._client.list_topics(timeout=10).brokers)
+        never = any(topic.replication_factor > brokers for topic in topics)
+        end = time.monotonic() + (0 if never else WAIT)
+        while missing:
+            for name, future in create(missing).items():
+                try:
+                    future.result(WAIT)
+                    missing = missing - {name}
+                except self._kafka.KafkaException as error:
+                    # brokers that the controller has not heard of for a moment take no copies
+                    if error.args[0].name() != "INVALID_REPLICATION_FACTOR" or time.monotonic() > end:
+                        raise told(error.args[0], "creating topics") from None
+            time.sleep(0.5 if missing else 0)
 
     def set_configs(self, name: str, configs: Mapping[str, str]) -> None:
         """Change settings of a topic."""
@@ -134,17 +184,23 @@ class Cluster:
     def delete_group(self, name: str, *, idle: bool = False) -> None:
         """Forget where a group stands; one that never was is no matter, nor one at work, unless it must be ``idle``."""
         passing = {"GROUP_ID_NOT_FOUND"} | (set() if idle else {"NON_EMPTY_GROUP"})
-        for future in self._client.delete_consumer_groups([name]).values():
+        end = time.monotonic() + WAIT
+        while True:
             try:
-                future.result(WAIT)
+                self._client.delete_consumer_groups([name])[name].result(WAIT)
+                return
             except self._kafka.KafkaException as error:
-                if error.args[0].name() not in passing:
+                if error.args[0].name() in passing:
+                    return
+                # a coordinator that has just moved needs a moment
+                if time.monotonic() > end or not error.args[0].retriable():
                     raise told(error.args[0], "forgetting the group (are workers still running?)") from None
+                time.sleep(0.2)
 
     def set_users(self, passwords: Mapping[str, str]) -> None:
         """Let users log in."""
         admin = self._admin
-        info = admin.ScramCredentialInfo(admin.ScramMechanism.SCRAM_SHA_256, MECHANISM_ITERATIONS)
+        info = admin.ScramCredentialInfo(self._scram(), MECHANISM_ITERATIONS)
         changes = [admin.UserScramCredentialUpsertion(u, info, p.encode()) for u, p in passwords.items()]
         if changes:
             self._results(self._client.alter_user_scram_credentials(changes), "creating users")
@@ -154,10 +210,19 @@ class Cluster:
         """Lock users out."""
         admin = self._admin
         gone = sorted(self.users(names))
-        changes = [admin.UserScramCredentialDeletion(u, admin.ScramMechanism.SCRAM_SHA_256) for u in gone]
+        found = self._results(self._client.describe_user_scram_credentials(gone), "asking for users") if gone else []
+        changes = [
+            admin.UserScramCredentialDeletion(user, one.mechanism)
+            for user, said in found
+            for one in said.scram_credential_infos
+        ]
         if changes:
             self._results(self._client.alter_user_scram_credentials(changes), "deleting users")
             self._until(lambda: not self.users(gone), "the deleted users")
+
+    def _scram(self) -> Any:
+        """How users of roles log in: as the administrator does, or else by the mechanism every broker has."""
+        return self._admin.ScramMechanism[self.mechanism.replace("-", "_")]
 
     def grant(self, rights: Iterable[Right]) -> None:
         """Add rights and wait until the cluster shows them: it answers before they hold everywhere."""
@@ -201,15 +266,17 @@ class Cluster:
             time.sleep(0.1)
 
 
-def is_open(settings: Mapping[str, str | None]) -> bool:
+def is_open(settings: Mapping[str, str | None]) -> bool | None:
     """Whether a broker with these settings lets users in where no right says so, or checks no rights at all.
 
-    Brokers tell their authorizer's own settings without a value: one that is set, and not told, may be anything.
+    Brokers tell their authorizer's own settings without a value: of one that is set, and not told, nobody knows.
 
     >>> is_open({"authorizer.class.name": "StandardAuthorizer"}), is_open({})
     (False, True)
-    >>> is_open({"authorizer.class.name": "StandardAuthorizer", "allow.everyone.if.no.acl.found": None})
+    >>> is_open({"authorizer.class.name": "StandardAuthorizer", "allow.everyone.if.no.acl.found": None}) is None
     True
     """
+    if not settings.get("authorizer.class.name"):
+        return True
     allowed = settings.get("allow.everyone.if.no.acl.found", "false")
-    return allowed != "false" or not settings.get("authorizer.class.name")
+    return None if allowed is None else allowed != "false"

@@ -10,11 +10,11 @@ from shoal.runtime.kafka.provision.layout import Layout, Right
 KINDS = {"TOPIC": "--topic", "GROUP": "--group", "TRANSACTIONAL_ID": "--transactional-id"}
 
 
-def commands(wanted: Layout, brokers: str) -> Iterator[str]:
+def commands(wanted: Layout, brokers: str, mechanism: str = "SCRAM-SHA-256") -> Iterator[str]:
     """One line per user and per right, to be run with an administrator's `admin.properties`; passwords are yours."""
     login = ["--bootstrap-server", brokers, "--command-config", "admin.properties"]
     for user in wanted.users:
-        secret = "SCRAM-SHA-256=[password=…]"
+        secret = f"{mechanism}=[password=…]"
         what = ["--alter", "--add-config", secret, "--entity-type", "users", "--entity-name", user]
         yield shlex.join(["kafka-configs.sh", *login, *what])
     for right in sorted(wanted.rights):

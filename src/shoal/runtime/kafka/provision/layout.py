@@ -13,6 +13,8 @@ from shoal.policy.document import Policy, View
 
 # state is written over and over: small segments, so that what is old goes soon
 COMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(64 << 20), "segment.ms": "3600000"}
+# what a worker does with what the service keeps for itself
+KEPT = {"changelog": ("READ", "WRITE"), "dead": ("WRITE",), "audit": ("READ",), "control": ("READ",)}
 SERVICE = ("topic", "partitions", "retention", "start", "key", "replication")
 
 
@@ -134,9 +136,13 @@ def role_rights(role: str, user: str, topic: str) -> set[Right]:
 
 
 def worker_rights(user: str, source: str, group: str, views: tuple[str, ...], internal: tuple[str, ...]) -> set[Right]:
-    """A worker reads the source and what the service keeps for itself, writes the views, and changes no cluster."""
+    """A worker reads the source and its orders, writes the views and its state, and changes no cluster.
+
+    It may not write the audit and control topics: who applied what, and who gives orders, is not its to say.
+    """
     principal = f"User:{user}"
-    both = {source: ("READ",), **dict.fromkeys(views, ("WRITE",)), **dict.fromkeys(internal, ("READ", "WRITE"))}
+    own = {topic: KEPT[topic.rpartition(".")[2]] for topic in internal}
+    both = {source: ("READ",), **dict.fromkeys(views, ("WRITE",)), **own}
     topics = {Right(principal, o, "TOPIC", t) for t, many in both.items() for o in ("DESCRIBE", *many)}
     return topics | {
         Right(principal, "READ", "GROUP", f"shoal-{source}", "PREFIXED"),

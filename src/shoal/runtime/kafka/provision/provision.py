@@ -19,7 +19,7 @@ from shoal.runtime.kafka.provision.backfill import Log, Rest, backfill, started
 from shoal.runtime.kafka.provision.cluster import Cluster
 from shoal.runtime.kafka.provision.control import order_now
 from shoal.runtime.kafka.provision.key_checks import Checks, checks_of, refuse_other_keys, together
-from shoal.runtime.kafka.provision.layout import Layout, layout
+from shoal.runtime.kafka.provision.layout import Layout, Topic, layout
 from shoal.runtime.kafka.provision.plan import Plan
 from shoal.runtime.kafka.provision.refusals import at_home_nowhere, check, is_ours, paths_of, refuse_closeness
 from shoal.runtime.kafka.provision.served import Served, former_topics, served_next, served_of
@@ -32,14 +32,26 @@ from shoal.runtime.provision.widening import fingerprint, seen_by_role, widened
 class Provisioner:
     """Plans and applies the topics, users and rights of one policy."""
 
-    def __init__(self, policy: Policy, *, only: str | None = None, codec: Codec | None = None) -> None:
-        self.policy, self.codec = policy, codec
+    def __init__(
+        self, policy: Policy, *, only: str | None = None, codec: Codec | None = None, passwords: bool = False
+    ) -> None:
+        self.policy, self.codec, self.passwords = policy, codec, passwords
         self.source = Source(policy.source, policy.path)
         self.properties = self.source.properties
         self.cluster = Cluster(self.properties)
-        if only not in (None, "topics"):
-            raise UsageError(f"expected topics, found {only!r}", where="--only")
+        if only not in (None, "topics", "rights"):
+            raise UsageError(f"expected topics or rights, found {only!r}", where="--only")
+        if passwords and only is not None:
+            raise UsageError("users are managed elsewhere", where="--passwords", hint="leave out --only")
         self.only = only
+
+    def make_source(self) -> Change | None:
+        """Make the source topic, if there is none and the policy says how many ``partitions`` it shall have."""
+        said, topic = self.policy.source, self.source.topic
+        if "partitions" not in said or self.cluster.partitions([topic]):
+            return None
+        self.cluster.create_topics([Topic(topic, int(said["partitions"]), {}, int(said.get("replication", -1)))])
+        return Change("create", "topic", topic, f"the source, {said['partitions']} partitions")
 
     def plan(self) -> Plan:
         """What would be done; changes nothing."""
@@ -47,10 +59,11 @@ class Provisioner:
         topic = self.source.topic
         partitions = self.cluster.partitions([topic]).get(topic)
         if partitions is None:
+            made = "partitions" in self.policy.source
             raise PolicyError(
                 f"the source topic {topic!r} does not exist",
                 where=self.policy.path,
-                hint="create it first: it is yours",
+                hint="`serve apply` makes it" if made else "create it, or say `partitions` in the source",
             )
         if partitions > 1:
             refuse_closeness(self.policy)
@@ -82,9 +95,10 @@ class Provisioner:
             f"the topic {name} holds what no applied view of this policy has written (delete it, if nobody needs it)"
             for name in taken
         ]
-        if self.only is None:
+        if self.only != "topics":
             known = {user for view in before["views"].values() for user in view["users"]} if before else set()
-            self._users(wanted, known, former, changes, steps)
+            if self.only is None:  # else someone else makes them: a directory, certificates, tokens
+                self._users(wanted, known, former, changes, steps)
             refusals += self._rights(wanted, known, former, changes, steps, switch)
         self._leave(wanted, former, changes, switch)
         wider = widened(before["views"], seen_by_role(self.policy)) if before else []
@@ -93,7 +107,7 @@ class Provisioner:
             tuple(changes),
             tuple(wider),
             tuple(refusals),
-            tuple(reuse_told(role) for role in self.policy.views if reuses(self.policy, role)),
+            (*(reuse_told(role) for role in self.policy.views if reuses(self.policy, role)), *self._unlike(wanted)),
             served,
             new,
             left,
@@ -152,21 +166,28 @@ class Provisioner:
         steps.did("ended")
         log.close()
 
-    def destroy(self) -> list[Change]:
-        """Take away the views: rights first, then users, then topics. The source is never touched."""
+    def destroy(self, *, audit: bool = False) -> list[Change]:
+        """Take away the views: rights first, then users, then topics. The source is never touched.
+
+        The audit topic stays, and says who did it, unless ``audit`` is to go, too.
+        """
         topic, last = self.source.topic, self.last_applied()
         served = former_topics(last)
         wanted = layout(self.policy, self.cluster.partitions([topic]).get(topic, 1), served)
         # whoever was let in last, too, though the policy may have forgotten them since
         former = {u for v in (last or {"views": {}})["views"].values() for u in v["users"]}
         topics, roles = {*wanted.topics, *served.values()}, {*wanted.views, *served}
-        now, people = self.cluster.rights(), wanted.principals | {f"User:{u}" for u in former}
+        now, people = self.cluster.rights(), wanted.principals | {f"User:{u}" for u in (*former, wanted.worker)}
         mine = {r for r in now if r.principal in people and is_ours(r, topics, roles, self.source)}
         mine |= now & wanted.rights
         self.cluster.revoke(mine)
         self.cluster.delete_users(at_home_nowhere({*wanted.users, *former}, now - mine))
-        there = sorted(self.cluster.partitions(topics))
+        kept = internal(topic, "audit")
+        there = sorted(self.cluster.partitions(topics if audit else topics - {kept}))
         self.cluster.delete_topics(there)
+        if last is not None and not audit:
+            log = Audit(self.properties, topic)
+            log.write({"at": int(time.time()), "by": log.by, "dataset": self.policy.dataset, "destroyed": True})
         # what a group has read of the source says nothing about views that are made anew
         self.cluster.delete_group(self.source.group)
         return [
@@ -219,6 +240,22 @@ class Provisioner:
                 changes.append(Change("change", "topic", name, ", ".join(f"{k}={v}" for k, v in other.items())))
                 steps.append(lambda n=name, o=other: self.cluster.set_configs(n, o))  # type: ignore[misc]
 
+    def _unlike(self, wanted: Layout) -> list[str]:
+        """What is otherwise than the policy says, and no apply can change."""
+        there, copies = self.cluster.partitions(wanted.topics), self.cluster.replication(wanted.topics)
+        more = {n: c for n, c in there.items() if c > wanted.topics[n].partitions}
+        other = {n: c for n, c in copies.items() if wanted.topics[n].replication not in (-1, c)}
+        return [
+            *(
+                f"{n} has {c} partitions, {wanted.topics[n].partitions} are said: none is taken away"
+                for n, c in more.items()
+            ),
+            *(
+                f"{n} has {c} copies, {wanted.topics[n].replication} are said: see kafka-reassign-partitions.sh"
+                for n, c in other.items()
+            ),
+        ]
+
     def _users(
         self,
         wanted: Layout,
@@ -227,12 +264,13 @@ class Provisioner:
         changes: list[Change],
         steps: list[Callable[[], None]],
     ) -> None:
-        names = list(wanted.users)
-        new = [u for u in names if u not in self.cluster.users(names)]
+        names, there = list(wanted.users), self.cluster.users(wanted.users)
+        new = [u for u in names if u not in there or self.passwords]
         if new:
             refuse_shared_variables(names)
             passwords = {user: password_of(user, self.source.folder) for user in new}
-            changes += [Change("create", "user", user) for user in new]
+            again = [Change("change", "user", user, "its password") for user in new if user in there]
+            changes += [*(Change("create", "user", user) for user in new if user not in there), *again]
             steps.append(lambda: self.cluster.set_users(passwords))
         topics, roles = {*wanted.topics, *former.values()}, {*wanted.views, *former}
         others = {r for r in self.cluster.rights() if not is_ours(r, topics, roles, self.source)}
@@ -262,11 +300,11 @@ class Provisioner:
     ) -> list[str]:
         now = self.cluster.rights()
         principals = wanted.principals | {f"User:{user}" for user in known}
-        missing = wanted.rights - now
-        extra = {r for r in now if r.principal in principals and r not in wanted.rights}
+        missing, staying = wanted.rights - now, wanted.principals | {f"User:{wanted.worker}"}
+        extra = {r for r in now if r.principal in principals | staying and r not in wanted.rights}
         old = {r for r in extra if r.resource == "TOPIC" and r.name in set(served.values()) - set(wanted.topics)}
         # who stays reads the former version until the new one is filled; who was removed is out at once
-        left = {r for r in old if r.principal in wanted.principals}
+        left = {r for r in old if r.principal in staying}
         mine = {r for r in extra if is_ours(r, set(wanted.topics), {*wanted.views, *served}, self.source)}
         surplus = mine | (old - left)
         for verb, rights in (("grant", missing), ("revoke", surplus | left)):
@@ -285,7 +323,7 @@ class Provisioner:
             switch.append(lambda: self.cluster.grant(missing - own))
         paths = paths_of(now - surplus - left, wanted, principals)
         refusals = [f"{r.principal} has a path to {r.name}" for r in sorted(paths)]
-        if self.cluster.open_to_everyone():
+        if self.cluster.open_to_everyone(wanted.source):
             refusals.append(
                 "the broker lets everyone in where no right says otherwise, or does not say that it does not "
                 "(take allow.everyone.if.no.acl.found out of its settings: without it nobody is let in)"

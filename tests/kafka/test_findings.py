@@ -1,0 +1,65 @@
+"""What once went wrong around the records, on a real broker: types of clear columns, windows after a quiet time."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+import pytest
+from stage import GUARD
+
+pytestmark = pytest.mark.system
+
+POLICY = """
+dataset: visits
+source: {use: kafka, topic: {topic}, properties: admin.properties}
+columns:
+  time: {role: time}
+  number: {role: plain, type: int}
+  pid: {role: subject, type: str}
+  age: {role: quasi, type: int}
+views:
+  ward: {show: [number]}
+  counted:
+    show: [number, age]
+    masks: {age: {use: aggregate, function: mean, k: 3, window: {use: tumbling, size: 10}}}
+  spans:
+    show: [number, age]
+    masks: {age: {use: aggregate, function: mean, k: 3, window: {use: tumbling, size: 1s}}}
+"""
+HIDDEN = {"name": "Ada Lovelace"}
+
+
+def visits(start: int, end: int):
+    """A thousand visits a second: less than any quiet moment."""
+    return [
+        (msgspec.json.encode({"time": 1_000 + n / 1000, "number": n, "pid": f"p{n}", "age": 20 + n % 60}), None, 0)
+        for n in range(start, end)
+    ]
+
+
+def test_an_object_in_a_column_of_numbers_stays_and_a_quiet_time_withholds_no_window_of_records(stage):
+    here = stage(POLICY, 1)
+    strange = {"time": 1_000, "number": HIDDEN, "pid": "p", "age": 30}
+    here.send([*visits(0, 25), (msgspec.json.encode(strange), None, 0)])
+    worker, later, end = here.worker(), [], time.monotonic() + GUARD
+
+    def stop() -> bool:
+        now = worker.counters
+        assert time.monotonic() < end, "it did not happen in time"
+        # the clock of the other view has moved on without records: in the event time of these, far ahead
+        if not later and now.written["spans"]:
+            later.extend(visits(25, 95))
+            here.send(later)
+        return bool(later) and now.written["counted"] + now.withheld["counted"] >= 90
+
+    counters = worker.run(stop)
+    published = {view: here.drain(f"{here.topic}.{view}") for view in ("ward", "counted", "spans")}
+    numbers = {view: sorted(msgspec.json.decode(m.value())["number"] for m in published[view]) for view in published}
+    assert numbers["ward"] == list(range(95))
+    assert numbers["counted"] == list(range(90))
+    assert counters.dead == 1
+    everything = b"".join(m.value() for many in published.values() for m in many)
+    letters = here.drain(f"{here.topic}.shoal.dead")
+    assert len(letters) == 1
+    assert b"Lovelace" not in everything + letters[0].value()
