@@ -102,3 +102,32 @@ def test_a_wrapper_without_its_inner_parts_gives_the_same(monkeypatch):
     slow = replacer("[0-9]{2,}", "#é"), finder("[0-9]{2,}")
     for text in ("", "1", "a12b345é67", "\ud800 12", "no"):
         assert [made(text) for made in quick] == [made(text) for made in slow]
+
+
+simple = st.lists(
+    st.tuples(st.sampled_from([*"ab1 _-", r"\d", r"\w", r"\.", r"\$", "[ab]", "[a-c0-9]", r"[\d_]", "[b ]"]),
+              st.sampled_from(["", "{2}"])).map("".join),
+    max_size=3,
+).map("".join)  # fmt: skip
+plain = st.tuples(
+    st.sampled_from(["", "^"]),
+    simple,
+    st.sampled_from(["a", r"\d", "[ab1]"]),
+    st.sampled_from(["", "+", "{2,}", "{3}"]),
+).map("".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(plain, st.text(alphabet="ab1 _-.$\n\\", max_size=40), st.sampled_from(["*", "<\\1$1>", "é\ud800"]))
+def test_pythons_engine_says_what_re2_says_where_it_is_asked(find, value, by):
+    assert patterns._unambiguous(find) is not None
+    assert replacer(find, by)(value) == pattern(find).sub(lambda _: by.encode("utf-8", "replace").decode(), value)
+    assert finder(find)(value) == (pattern(find).search(value) is not None)
+
+
+@pytest.mark.parametrize(
+    "find",
+    ["(a+)+b", "a+b", "a*", "a|b", "a$", r"\s", r"\b", ".", "[^a]", "(?i)a", "a+?", "a++", "a{2,}b", "é", "a{0,}", ""],
+)  # fmt: skip
+def test_pythons_engine_is_not_asked_what_it_may_try_twice_or_read_otherwise(find):
+    assert patterns._unambiguous(find) is None

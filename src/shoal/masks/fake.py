@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from shoal.core.schema import Type
 from shoal.masks.base import Context, Plain, Running
@@ -46,10 +46,7 @@ class Fake(Keyed, frozen=True, tag="fake"):
         of = fingerprint(self.derive(context))
         make, locale = MAKERS[self.what], self.locale
 
-        def fake(value: Any) -> str:
-            return make(Draw(of(value)), locale)
-
-        return Plain("str", fake)
+        return Plain("str", lambda value: make(Draw(of(value)), locale))
 
     def describe(self) -> str:
         """See :class:`Mask`."""
@@ -63,6 +60,8 @@ class Draw:
     'a'
     """
 
+    __slots__ = ("_left",)  # one is made per value
+
     def __init__(self, raw: bytes) -> None:
         self._left = int.from_bytes(raw, "big")
 
@@ -73,7 +72,8 @@ class Draw:
 
     def of(self, many: Sequence[T]) -> T:
         """One of many."""
-        return many[self.below(len(many))]
+        self._left, found = divmod(self._left, len(many))
+        return many[found]
 
     def digits(self, form: str) -> str:
         """A form with its ``#`` filled in."""

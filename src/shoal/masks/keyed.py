@@ -69,18 +69,20 @@ def fingerprint(key: bytes, size: int = 16, *first: Any) -> Callable[..., bytes]
 
     def of(*parts: Any) -> bytes:
         hashed = start()
-        hashed.update(_framed(parts))
+        hashed.update(_frame(parts[0]) if len(parts) == 1 else _framed(parts))
         return hashed.digest()
 
     return of
 
 
 def _framed(parts: Sequence[Any]) -> bytes:
-    out = []
-    for part in parts:
-        if part is None:
-            out.append(b"\xff\xff\xff\xff")
-        else:
-            text = (part if type(part) is str else text_of(part)).encode("utf-8", "surrogatepass")
-            out.append(len(text).to_bytes(4, "big") + text)
-    return out[0] if len(out) == 1 else b"".join(out)
+    return b"".join([_frame(part) for part in parts])
+
+
+def _frame(part: Any) -> bytes:
+    if part is None:
+        return b"\xff\xff\xff\xff"
+    text = part if type(part) is str else text_of(part)
+    # the common case without the dearer handler of errors: one in ten of the time of a keyed mask
+    raw = text.encode() if text.isascii() else text.encode("utf-8", "surrogatepass")
+    return len(raw).to_bytes(4, "big") + raw
