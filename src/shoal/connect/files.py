@@ -24,7 +24,7 @@ import polars as pl
 
 from shoal.connect.csv_shape import shape
 from shoal.connect.formats import Format, file_of, format_of, parts_of
-from shoal.connect.ndjson import first_part
+from shoal.connect.ndjson import as_json, first_part
 from shoal.connect.propose import infer
 from shoal.connect.stack import stacked
 from shoal.connect.types import Tell, cast, declarations, quiet
@@ -337,7 +337,7 @@ def _write(frame: pl.DataFrame, out: IO[bytes], kind: Format, separator: str) ->
     if kind == "parquet":
         frame.write_parquet(out)
     elif kind == "ndjson":
-        frame.write_ndjson(out)
+        as_json(frame).write_ndjson(out)
     else:
         frame.write_csv(out, separator=separator)
 

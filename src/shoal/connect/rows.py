@@ -10,6 +10,7 @@ from pathlib import Path
 
 from shoal.connect.files import LONGEST, read, too_long
 from shoal.connect.formats import folder, format_of
+from shoal.connect.ndjson import as_json
 from shoal.core.errors import InputError
 
 BATCH = 5_000
@@ -50,7 +51,7 @@ def records(path: Path, start: int = 0, types: Mapping[str, str] | None = None) 
     frame = read(str(path), types=types)
     for part in frame.slice(start).iter_slices(BATCH):
         out = io.BytesIO()
-        part.write_ndjson(out)
+        as_json(part).write_ndjson(out)
         yield out.getvalue().splitlines()
 
 

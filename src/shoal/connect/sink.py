@@ -19,6 +19,7 @@ import msgspec
 import polars as pl
 
 from shoal.connect.formats import lines_of
+from shoal.connect.ndjson import as_json
 from shoal.core.errors import InputError, OutputError, UsageError
 from shoal.core.originals import refuse
 
@@ -169,7 +170,7 @@ class Sink:
         if self._kind == "csv":
             text = frame.write_csv(include_header=self.lines.empty, separator=self._separator)
         else:
-            text = frame.write_ndjson()
+            text = as_json(frame).write_ndjson()
         self.lines.write(text.encode())
 
     def close(self, *, whole: bool = True) -> None:
