@@ -6,7 +6,6 @@ counted. ``python -m benchmarks.bench_kafka``; SHOAL_BENCH_RECORDS changes the 2
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import resource
@@ -29,6 +28,7 @@ from benchmarks.kafka_bench import (
     COLUMNS,
     DIVERSE,
     KEYS,
+    OWN,
     RESEARCH,
     SECRET,
     VIEW,
@@ -37,7 +37,9 @@ from benchmarks.kafka_bench import (
     Bench,
     patients,
     running_bench,
+    timed,
 )
+from benchmarks.kafka_recovery import restore, stall, state
 from scripts.kafka.broker import ROOT, available
 from shoal import api
 from shoal.datasets.streams import stream
@@ -48,12 +50,6 @@ from shoal.runtime.kafka.tools.watch import Watch
 
 RECORDS = int(os.environ.get("SHOAL_BENCH_RECORDS", "200000"))
 COMMIT = 0.5
-
-
-def timed(work: Callable[[], None]) -> tuple[float, float]:
-    wall, used = time.perf_counter(), time.process_time()
-    work()
-    return time.process_time() - used, time.perf_counter() - wall
 
 
 def pass_through(bench: Bench, topic: str, count: int) -> None:
@@ -99,7 +95,8 @@ def throughput(bench: Bench) -> float:
     best: dict[str, tuple[float, float]] = {}
     kinds = {
         "1 view": VIEW.replace("ROLE", "ward"),
-        "3 views": "".join(VIEW.replace("ROLE", f"role{n}") for n in range(3)),
+        "3 views alike": "".join(VIEW.replace("ROLE", f"role{n}") for n in range(3)),
+        "3 views, each its own": OWN,
         "means of 100 records": WINDOWS,
         "batches, k=5 l=2": DIVERSE,
     }
@@ -230,16 +227,17 @@ def visits(bench: Bench) -> None:
     """A z-anonymity worker: events per CPU second (goal 100,000)."""
     frame = stream("domains", RECORDS / 11_000_000, seed=2)
     records = lines(frame)
-    rates = []
+    rates, base = [], float("inf")
     for _ in range(2):
         topic = bench.topic()
         bench.fill(topic, records)
+        base = min(base, timed(lambda topic=topic: pass_through(bench, topic, len(records)))[0])  # type: ignore[misc]
         file = bench.policy(VISITS, topic)
         used, wall = timed(lambda file=file: serve(file, len(records)))  # type: ignore[misc]
-        rates.append([len(records) / used, len(records) / wall, 1e6 * used / len(records)])
+        rates.append([len(records) / used, len(records) / wall, 1e6 * used / len(records), base / used])
     table(
         f"A z-anonymity worker (z=20, 1 h, generalizing), {len(records):,} events; goal 100,000 per CPU second",
-        ["", "events/CPU s", "events/s", "CPU µs/event"],
+        ["", "events/CPU s", "events/s", "CPU µs/event", "ratio of CPU to untouched"],
         [[f"run {at}", *row] for at, row in enumerate(rates, 1)],
     )
 
@@ -275,39 +273,6 @@ def scaling(bench: Bench) -> None:
     table(
         "Workers on four partitions, a view with five masks and one with k=5; two cores that the broker shares",
         ["workers", "records/s", "every record once", "k over all partitions, verified", "to one worker"],
-        rows,
-    )
-
-
-class KilledError(Exception):
-    """Ends a worker without a last word."""
-
-
-def restore(bench: Bench) -> None:
-    """How long a worker needs to take over from a killed one, by partitions: all state read, all input replayed."""
-    rows: list[list[Any]] = []
-    for partitions in (6, 36, 144):
-        count, topic = 200 * partitions, bench.topic(partitions)
-        records = patients(count)
-        file = bench.policy(COLUMNS + RESEARCH, topic)
-        for part in (records[: count // 2], records[count // 2 :]):
-            bench.fill(topic, part, partitions)
-            worker = Worker(load(file), KEYS, commit_every=COMMIT)
-
-            def killed(worker: Worker = worker, part: int = len(part)) -> bool:
-                now = worker.counters
-                if now.read >= part and now.commits and not sum(now.lag.values()):
-                    raise KilledError
-                return False
-
-            with contextlib.suppress(KilledError):
-                worker.run(killed)
-        worker = Worker(load(file), KEYS, commit_every=COMMIT)
-        used, _ = timed(lambda worker=worker: worker.run(lambda: not worker.counters.restoring))  # type: ignore[misc]
-        rows.append([partitions, worker.counters.restore_seconds, used, worker.counters.replayed])
-    table(
-        "A worker that takes over all partitions from a killed one, a view with k=5",
-        ["partitions", "restore, s", "CPU s of the start", "records read again"],
         rows,
     )
 
@@ -358,7 +323,7 @@ def main() -> None:
     if why is not None:
         print(f"no Kafka benchmark: {why}")
         return
-    chosen = sys.argv[1:] or ["throughput", "latency", "visits", "restore", "scaling"]
+    chosen = sys.argv[1:] or ["throughput", "latency", "visits", "restore", "state", "stall", "scaling"]
     load_before = os.getloadavg()
     with running_bench() as bench:
         rate = throughput(bench) if "throughput" in chosen else 40_000.0
@@ -366,6 +331,10 @@ def main() -> None:
             visits(bench)
         if "restore" in chosen:
             restore(bench)
+        if "state" in chosen:
+            state(bench)
+        if "stall" in chosen:
+            stall(bench)
         if "latency" in chosen:
             latency(bench, [2_000.0, min(rate / 2, 20_000.0)])
         if "scaling" in chosen:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,32 @@ VIEW = """
       ins_no: suppress
       med: {use: substitute, value: "yes"}
 """
+OWN = """
+  ward:
+    show: everything
+    masks:
+      name: suppress
+      zip: {use: blur, first: 2}
+      age: {use: bucket, width: 10}
+      ins_no: suppress
+      med: {use: substitute, value: "yes"}
+  lab:
+    show: [zip, sex, age, diag, gluc, hba1c, med]
+    masks:
+      zip: {use: blur, first: 3}
+      age: {use: bucket, width: 5}
+      gluc: {use: round, to: 10}
+      hba1c: {use: round, to: 1}
+      med: {use: blur, first: 2}
+  office:
+    show: [name, zip, ins_co, ins_no, sent]
+    masks:
+      name: {use: blur, first: 1}
+      zip: {use: blur, first: 1}
+      ins_co: suppress
+      ins_no: {use: blur, last: 4}
+      sent: {use: bucket, width: 1000}
+"""
 RESEARCH = """
   research:
     show: [age, sex, diag]
@@ -84,6 +111,13 @@ views:
     promises: [{use: z-anonymity, z: 20, window: 1h}]
     method: z-anonymity
 """
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, float]:
+    """CPU and wall seconds of something."""
+    wall, used = time.perf_counter(), time.process_time()
+    work()
+    return time.process_time() - used, time.perf_counter() - wall
 
 
 class Bench:

@@ -189,6 +189,8 @@ def run(
         options: dict[str, Any] = {"commit_every": commit_every, "membership": member, "codec": codec, "verify": verify}
         return Worker(latest, KeyRing.load(), counters=counters, say=told, **options)
 
+    if any(view.promises for view in loaded.views.values()):
+        told("loading what views with promises compute by; what this machine has not compiled yet is compiled first")
     for view in loaded.views.values():
         warm(view)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from shoal.core.errors import UsageError
 from shoal.core.schema import Type
@@ -60,6 +61,18 @@ def finite(values: pl.Series) -> pl.Series:
     return pl.Series(values.name, np.isfinite(values.to_numpy()))
 
 
+class Stretch(NamedTuple):
+    """So many windows with so many rows together, and their masked values, or nothing: withheld.
+
+    >>> Stretch(1, 3, None).rows
+    3
+    """
+
+    windows: int
+    rows: int
+    values: pl.Series | None
+
+
 class RunningWindow(Running):
     """A window mask at work.
 
@@ -80,6 +93,16 @@ class RunningWindow(Running):
         # what is no number is no value: the mean of one number and two that are none is somebody's own
         present = finite(values) if values.dtype.is_float() else values.is_not_null()
         return self.mask(values, people, number) if self._enough(present, people) else None
+
+    def apply_all(
+        self, values: pl.Series, people: pl.Series | None, windows: Sequence[tuple[int, int]]
+    ) -> Iterator[Stretch]:
+        """:meth:`apply` of windows (number, rows) that stand one after the other."""
+        at = 0
+        for number, size in windows:
+            mine = people.slice(at, size) if people is not None else None
+            yield Stretch(1, size, self.apply(values.slice(at, size), mine, number))
+            at += size
 
     def _enough(self, present: pl.Series, people: pl.Series | None) -> bool:
         if people is None:

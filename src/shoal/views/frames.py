@@ -265,15 +265,13 @@ class FrameGate:
         keep = [True] * len(windows)
         for column in self.view.windows:
             running, values = self._running(column), data[column]
-            dtype, made, at = _dtype_made(running, values.dtype), [], 0
-            for place, (number, size) in enumerate(windows):
-                mine = people.slice(at, size) if people is not None else None
-                out = running.apply(values.slice(at, size), mine, number)
+            dtype, made, place = _dtype_made(running, values.dtype), [], 0
+            for count, rows, out in running.apply_all(values, people, windows):
                 if out is None:
-                    keep[place] = False
-                    out = pl.repeat(None, size, dtype=dtype, eager=True)
+                    keep[place : place + count] = [False] * count
+                    out = pl.repeat(None, rows, dtype=dtype, eager=True)
                 made.append(out if out.dtype == dtype else out.cast(dtype))
-                at += size
+                place += count
             data = data.with_columns(pl.concat(made).alias(column) if made else values.cast(dtype))
         kept = [k for k, (_, size) in zip(keep, windows, strict=True) for _ in range(size)]
         return pl.Series("row", kept, dtype=pl.Boolean).arg_true(), data

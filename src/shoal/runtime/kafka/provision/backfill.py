@@ -19,6 +19,9 @@ from shoal.runtime.kafka.provision.control import send, wait_for_rest
 from shoal.runtime.kafka.provision.served import Served
 from shoal.runtime.kafka.serve.worker import Fill, Worker
 
+NEAR = 5_000  # records that may be left for the moment when the workers stand still
+PASSES = 5  # a source that grows as fast as it is read again is not followed for ever
+
 
 class Log:
     """Offsets of the source: its ends, the first record of a time, and where a group stands."""
@@ -106,19 +109,44 @@ def started(view: View, served: Served, log: Log) -> Served:
     return msgspec.structs.replace(served, starts=starts)
 
 
+def backfill_group(topic: str, name: str | None = None) -> str:
+    """A group of its own for one apply; the beginning of all their names, if ``name`` is empty.
+
+    >>> backfill_group("patients", "")
+    'shoal-patients-backfill-'
+    """
+    return f"shoal-{topic}-backfill-{uuid.uuid4().hex[:12] if name is None else name}"
+
+
+def fill_beside(fill: Callable[[], int], *, near: int = NEAR, most: int = PASSES) -> int:
+    """Fill while the workers are at work, again and again until little is left to do once they stand still.
+
+    >>> left = iter([90_000, 20_000, 300])
+    >>> fill_beside(lambda: next(left)), list(left)
+    (3, [])
+    """
+    for times in range(1, most + 1):
+        if fill() <= near:
+            return times
+    return most
+
+
 def backfill(
     policy: Policy,
     keys: KeyRing,
     served: Mapping[str, Served],
     log: Log,
     *,
+    group: str,
     codec: Codec | None = None,
     commit_every: float = 0.5,
 ) -> int:
-    """Fill these views from the log, up to where the workers stand; they must be at rest. Answers how many records."""
+    """Fill these views from the log, up to where the workers stand now. Answers how many records.
+
+    The workers may be at work: then another call, in the same ``group``, goes on from there. Only after one that found
+    them at rest the views stand where they do.
+    """
     upto = log.committed()
-    topic = str(policy.source["topic"])
-    group = f"shoal-{topic}-backfill-{uuid.uuid4().hex[:12]}"
     worker = Worker(policy, keys, fill=Fill(served, group, upto), codec=codec, commit_every=commit_every)
     read = worker.run().read
     worker.wait_until_shown()

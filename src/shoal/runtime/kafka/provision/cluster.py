@@ -197,6 +197,14 @@ class Cluster:
                     raise told(error.args[0], "forgetting the group (are workers still running?)") from None
                 time.sleep(0.2)
 
+    def groups(self, prefix: str) -> list[str]:
+        """The consumer groups whose names begin so."""
+        try:
+            found = self._client.list_consumer_groups(request_timeout=WAIT).result(WAIT)
+        except self._kafka.KafkaException as error:
+            raise told(error.args[0], "asking for groups") from None
+        return sorted(one.group_id for one in found.valid if one.group_id.startswith(prefix))
+
     def set_users(self, passwords: Mapping[str, str]) -> None:
         """Let users log in."""
         admin = self._admin

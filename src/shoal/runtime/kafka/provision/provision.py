@@ -15,7 +15,7 @@ from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.provision.audit import Applying, Audit, History, Steps
-from shoal.runtime.kafka.provision.backfill import Log, Rest, backfill, started
+from shoal.runtime.kafka.provision.backfill import Log, Rest, backfill, backfill_group, fill_beside, started
 from shoal.runtime.kafka.provision.cluster import Cluster
 from shoal.runtime.kafka.provision.control import order_now
 from shoal.runtime.kafka.provision.key_checks import Checks, checks_of, refuse_other_keys, together
@@ -152,11 +152,21 @@ class Provisioner:
         steps.did("made")
         served = {r: started(self.policy.views[r], s, log) if r in plan.new else s for r, s in plan.served.items()}
         rest = Rest(self.properties, topic, group, was_paused=was_paused)
+        filling = backfill_group(topic)
+        new = {role: served[role] for role in plan.new}
+
+        def fill() -> int:
+            assert keys is not None
+            return backfill(self.policy, keys, new, log, group=filling, codec=self.codec)
+
+        if at_work and not was_paused:  # beside the workers: they stand still for the rest of it and the switch alone
+            fill_beside(fill)
         with rest if at_work else nullcontext():
-            if at_work and keys is not None:
+            if at_work:
                 steps.did("paused")
-                backfill(self.policy, keys, {role: served[role] for role in plan.new}, log, codec=self.codec)
+                fill()
                 steps.did("filled")
+                self.cluster.delete_group(filling)
             for step in plan.switch:
                 step()
             steps.did("switched")
@@ -189,7 +199,8 @@ class Provisioner:
             log = Audit(self.properties, topic)
             log.write({"at": int(time.time()), "by": log.by, "dataset": self.policy.dataset, "destroyed": True})
         # what a group has read of the source says nothing about views that are made anew
-        self.cluster.delete_group(self.source.group)
+        for group in (self.source.group, *self.cluster.groups(backfill_group(topic, ""))):
+            self.cluster.delete_group(group)
         return [
             *[Change("revoke", "right", r.principal, f"{r.operation} {r.resource} {r.name}") for r in sorted(mine)],
             *[Change("delete", "topic", name) for name in there],
