@@ -28,6 +28,7 @@ Rows = NDArray[np.int64]
 REGION = 16384  # rows among which groups are grown
 VERY_FEW = 20  # times k: in tables of fewer rows whole groups far from each other may do better than cuts
 BATCH = 256  # rows taken in between two looks at the groups
+DEAR = 5_000  # rows up to which a method tries whose cost is the square of them
 
 
 def start(matrix: Codes, pairs: Pairs, rules: Rules, seed: int = 0, progress: Progress = silent) -> Labels:
@@ -80,7 +81,7 @@ def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int) -
     from shoal.tables.topdown import TopDown
 
     found: list[TableMethod] = [Mondrian(), Mondrian(strict=False), TopDown(), TopDown(near="group")]
-    if table.size < VERY_FEW * rules.k:
+    if table.size < VERY_FEW * rules.k or (len(rules.kind) and table.size <= DEAR):
         from shoal.tables.datafly import Datafly
         from shoal.tables.microaggregation import Microaggregation
 

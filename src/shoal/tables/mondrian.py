@@ -17,17 +17,17 @@ FEW = 24  # groups up to which that is so; of more, both fall, so that a large t
 
 
 class Mondrian(TableMethod, frozen=True, tag="mondrian"):
-    """Groups that keep every promise, found by cutting the rows in two again and again.
+    """Groups that keep every promise, found by cutting the rows again and again.
 
     Protects against what its promises protect against; keeps k, every l and t. Does not protect against an attacker
     who compares two releases of the same people.
 
-    A segment of rows is cut where the two sides together lose the least: of each column, the ``tries`` cuts nearest
-    its median are tested. Categories are cut in the order of their hierarchy, so that a side falls under a lower
-    node. ``strict`` keeps equal values on one side; relaxed cuts rows at the median even between equal values, so
-    groups are smaller and their regions may touch. Where a promise looks at sensitive values, cuts of nearly the same
-    loss are drawn by the seed, and small segments sometimes stay whole: who knows the method shall not read off which
-    cuts the promise forbade.
+    A segment of rows is cut where that saves most loss for the bits it spends: of numbers the ``tries`` cuts nearest
+    the median are tested, columns with a hierarchy are parted by the children of the node they lie under, where
+    children with too few people stay together under that node. ``strict`` keeps equal values on one side; relaxed cuts
+    rows at the median even between equal values, so groups are smaller and their regions may touch. Where a promise
+    looks at sensitive values, cuts of nearly the same loss are drawn by the seed, and small segments sometimes stay
+    whole: who knows the method shall not read off which cuts the promise forbade.
 
     Cost: O(rows x columns² x tries) per level of cutting, about log₂(rows / k) levels; memory three integers per row.
 

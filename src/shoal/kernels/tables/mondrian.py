@@ -1,4 +1,4 @@
-"""Mondrian's recursion, without recursion: cut a segment of rows in two while both sides keep the promises."""
+"""Mondrian's recursion, without recursion: cut a segment of rows while all parts keep the promises."""
 
 import numpy as np
 
@@ -6,6 +6,7 @@ from shoal.kernels.compile import kernel
 from shoal.kernels.shared.boxes import bound, box_cost, cell_cost
 from shoal.kernels.shared.promises import holds, workspace
 from shoal.kernels.tables.local_pairs import draw
+from shoal.kernels.tables.mondrian_nodes import by_node
 
 LARGE = 1 << 16
 SMALL = 4  # times k
@@ -13,7 +14,11 @@ SMALL = 4  # times k
 
 @kernel
 def mondrian(matrix, shape, rules, strict, tries, heat=0.0, stop_share=0.0, seed=0):
-    """A label per row, and the number of groups. Up to ``tries`` cuts are tested per column, the most even ones.
+    """A label per row, and the number of groups.
+
+    Numbers are cut in two, up to ``tries`` cuts per column being tested, the most even ones; columns with a hierarchy
+    are parted by its nodes. The cut that saves most loss per bit it spends is made: a table of n rows can be parted
+    about log2(n / k) times, and one that parts it finely has spent as much of that as several cuts in two.
 
     With ``heat`` the loss of every cut is judged with random noise of about that share, of small segments with three
     times that, and these stay whole with the chance ``stop_share``: who knows the rows cannot tell which cuts were
@@ -31,8 +36,8 @@ def mondrian(matrix, shape, rules, strict, tries, heat=0.0, stop_share=0.0, seed
     for j in range(m):
         most = max(most, shape.size[j])
     count = np.zeros(most, np.int64)
+    order, ends = np.empty(most, np.int64), np.empty(most + 2, np.int64)
     low, high = np.empty(m, np.int32), np.empty(m, np.int32)
-    side_low, side_high = np.empty(m, np.int32), np.empty(m, np.int32)
     stack = np.empty((2 * m + 2 * int(np.log2(n + 1)) + 64 + n // max(1, rules.k), 2), np.int64)
     stack[0, 0], stack[0, 1] = 0, n
     depth = 1
@@ -46,8 +51,8 @@ def mondrian(matrix, shape, rules, strict, tries, heat=0.0, stop_share=0.0, seed
         bound(matrix, rows, start, stop, low, high)
         for j in range(m):
             spread[j] = -shape.weight[j] * cell_cost(shape, j, low[j], high[j])
-        middle = start
-        best = np.inf
+        before = (stop - start) * -np.sum(spread)
+        best = -np.inf
         best_column, best_cut = -1, -1
         allowed = tries if stop - start <= LARGE else 1
         small = heat > 0 and stop - start < SMALL * rules.k
@@ -57,29 +62,63 @@ def mondrian(matrix, shape, rules, strict, tries, heat=0.0, stop_share=0.0, seed
             for j in np.argsort(spread, kind="mergesort"):
                 if low[j] == high[j]:
                     continue
-                found = _cuts(matrix, rows, start, stop, j, low[j], high[j], count, cuts, allowed, rules.k, strict)
+                nodes = strict and not shape.hull[j]
+                found = 1
+                if not nodes:
+                    found = _cuts(matrix, rows, start, stop, j, low[j], high[j], count, cuts, allowed, rules.k, strict)
                 for at in range(found):
-                    middle = _part(matrix, rows, other, start, stop, j, cuts[at], strict)
-                    if not holds(rules, rows, start, middle, work) or not holds(rules, rows, middle, stop, work):
-                        continue
-                    bound(matrix, rows, start, middle, side_low, side_high)
-                    loss = (middle - start) * box_cost(shape, side_low, side_high)
-                    bound(matrix, rows, middle, stop, side_low, side_high)
-                    loss += (stop - middle) * box_cost(shape, side_low, side_high)
+                    if nodes:
+                        cuts[0] = -1
+                        parts = by_node(
+                            matrix, shape, rules, rows, other, start, stop, j, low[j], high[j], work, count, order, ends
+                        )
+                        if parts == 0:
+                            continue
+                    else:
+                        middle = _part(matrix, rows, other, start, stop, j, cuts[at], strict)
+                        if not holds(rules, rows, start, middle, work) or not holds(rules, rows, middle, stop, work):
+                            continue
+                        parts = 2
+                        ends[0], ends[1], ends[2] = start, middle, stop
+                    after, bits = _worth(matrix, shape, rows, parts, ends)
                     if heat > 0:  # noise of a Gumbel distribution: cuts are drawn by their loss
-                        loss *= np.exp(-warm * np.log(-np.log(draw(state) + 1e-300) + 1e-300))
-                    if loss < best - 1e-12:
-                        best, best_column, best_cut = loss, j, cuts[at]
+                        after *= np.exp(-warm * np.log(-np.log(draw(state) + 1e-300) + 1e-300))
+                    saved = (before - after) / bits
+                    if saved > best + 1e-12 * before:
+                        best, best_column, best_cut = saved, j, cuts[at]
         if best_column < 0:
             for at in range(start, stop):
                 labels[rows[at]] = groups
             groups += 1
+            continue
+        j = best_column
+        if strict and not shape.hull[j]:
+            parts = by_node(
+                matrix, shape, rules, rows, other, start, stop, j, low[j], high[j], work, count, order, ends
+            )
         else:
-            middle = _part(matrix, rows, other, start, stop, best_column, best_cut, strict)
-            stack[depth, 0], stack[depth, 1] = middle, stop
-            stack[depth + 1, 0], stack[depth + 1, 1] = start, middle
-            depth += 2
+            parts = 2
+            ends[0], ends[2] = start, stop
+            ends[1] = _part(matrix, rows, other, start, stop, j, best_cut, strict)
+        for part in range(parts - 1, -1, -1):
+            stack[depth, 0], stack[depth, 1] = ends[part], ends[part + 1]
+            depth += 1
     return labels, groups
+
+
+@kernel
+def _worth(matrix, shape, rows, parts, ends):
+    """The loss of all parts together, and the bits that it takes to tell whose part a row is in."""
+    m = matrix.shape[1]
+    low, high = np.empty(m, np.int32), np.empty(m, np.int32)
+    loss, bits = 0.0, 0.0
+    for part in range(parts):
+        size = ends[part + 1] - ends[part]
+        bound(matrix, rows, ends[part], ends[part + 1], low, high)
+        loss += size * box_cost(shape, low, high)
+        share = size / (ends[parts] - ends[0])
+        bits -= share * np.log2(share)
+    return loss, bits
 
 
 @kernel
