@@ -142,7 +142,7 @@ class Soak:
         victim.wait()
 
     def _leave(self) -> None:
-        victim = self.chance.choice(self.team)
+        victim = self.team[0]  # the oldest: one that has hardly begun to start cannot leave in order
         victim.terminate()
         self._expect(victim.wait(GUARD) == 0, "a worker did not leave in order")
 
@@ -282,7 +282,7 @@ def main() -> int:
     words.add_argument("--brokers", type=int, default=3)
     asked = words.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="shoal-soak-"))
-    cluster = Cluster(folder / "kafka", asked.brokers).start()
+    cluster, stage = Cluster(folder / "kafka", asked.brokers).start(), None
     try:
         stage = Stage(cluster, folder, POLICY.replace("OFFICE", OFFICES[0]), PARTITIONS)
         soak = Soak(stage, asked.seed)
@@ -293,6 +293,8 @@ def main() -> int:
         print("\n".join(wrong) or "soak: nothing lost, nothing twice, every promise kept, everything said")
         return 1 if wrong else 0
     finally:
+        if stage is not None:
+            stage.stop(signal.SIGKILL)
         cluster.stop()
         shutil.rmtree(folder, ignore_errors=True)
 

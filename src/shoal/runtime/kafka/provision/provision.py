@@ -44,6 +44,7 @@ class Provisioner:
         if passwords and only is not None:
             raise UsageError("users are managed elsewhere", where="--passwords", hint="leave out --only")
         self.only = only
+        self._grown = False  # whether the plan gives topics more partitions
 
     def make_source(self) -> Change | None:
         """Make the source topic, if there is none and the policy says how many ``partitions`` it shall have."""
@@ -171,7 +172,8 @@ class Provisioner:
                 step()
             steps.did("switched")
             self._write_down(audit, plan, served, together(known, mine))
-        if left is not None and not at_work:
+        # the workers learn of more partitions only when they begin anew
+        if (left is not None or self._grown) and not at_work:
             rest.release()
         steps.did("ended")
         log.close()
@@ -244,6 +246,7 @@ class Provisioner:
         for name, count in there.items():
             topic = wanted.topics[name]
             if count < topic.partitions:
+                self._grown = True
                 changes.append(Change("change", "topic", name, f"{count} to {topic.partitions} partitions"))
                 steps.append(lambda n=name, p=topic.partitions: self.cluster.add_partitions(n, p))  # type: ignore[misc]
             other = {k: v for k, v in topic.configs.items() if configs[name].get(k) != v}

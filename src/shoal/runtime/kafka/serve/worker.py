@@ -98,7 +98,9 @@ class Worker:
         self._views = dict(self._served or self._applied())
         self._masking = Masking(self._policy, self._keys, self._views, self._codec)
         topics = [one.topic for one in self._views.values()]
-        self._masking.open(self._topic, self._out.partitions([*topics, self._changelog]))
+        counts = self._out.partitions([*topics, self._changelog])
+        self._room = counts[self._changelog]  # partitions of the source that were there when it was applied
+        self._masking.open(self._topic, counts)
         decode = self._codec.decode if self._codec else None
         self._restorer = Restorer(
             self._policy, self._keys, self._properties, self._topic, self.counters, self._say, decode, self._verify
@@ -282,6 +284,7 @@ class Worker:
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
         began = time.monotonic()
         self.counters.restoring = True
+        partitions = self._with_room(consumer, partitions)
         # waits while a former owner's transaction is still open, so that no record is read twice
         doing = "asking where the group stands"
         places = committed(consumer, partitions, doing, unblock=lambda: self._end_open(partitions))
@@ -310,6 +313,16 @@ class Worker:
         self.counters.restore_seconds = time.monotonic() - began
         self.counters.restoring = False
 
+    def _with_room(self, consumer: Any, partitions: list[Any]) -> list[Any]:
+        """The partitions that can be served. The source may have grown: what has no place for its state waits."""
+        new = sorted(place.partition for place in partitions if place.partition >= self._room)
+        if new:
+            ends = ends_of(consumer, self._topic, new)
+            self.counters.lag |= {p: end - low for p, (low, end) in ends.items()}
+            waits = f"{sum(end - low for low, end in ends.values()):,} records wait there"
+            self._say(f"the source has {len(new)} partitions more than were applied: {waits}; `shoal serve apply`")
+        return [place for place in partitions if place.partition < self._room]
+
     def _end_open(self, partitions: list[Any]) -> None:
         """A transaction about our partitions stays open: who wrote their last commit is dead or has lost them."""
         settings = {"group.id": self._group, "enable.auto.commit": False, "log_level": 0}
@@ -337,6 +350,7 @@ class Worker:
         return int(begin)
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
+        partitions = [place for place in partitions if place.partition < self._room]
         if not self._lost:
             self._commit(leaving={place.partition for place in partitions})
         for place in partitions:
