@@ -6,9 +6,12 @@ at separators, line ends and quotes only, in arrays: two passes over the bytes, 
 
 from __future__ import annotations
 
+import csv
+import io
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import InputError
@@ -55,6 +58,31 @@ def shape(raw: bytes, separator: str, width: int, where: str, before: int = 0) -
         )
     blank = np.flatnonzero(empty[1:]) if width > 1 else np.zeros(0, np.int64)
     return Shape(len(ends) - 1, blank)
+
+
+def header_of(raw: bytes, separator: str) -> list[str]:
+    """The names in the first row, quotes taken off; one name that holds all of it where the quotes are wrong.
+
+    >>> header_of(b'id,"true ""age"" of"\\n1,2\\n', ",")
+    ['id', 'true "age" of']
+    """
+    lines = io.TextIOWrapper(io.BytesIO(raw), "utf-8", errors="replace", newline="")
+    try:
+        return next(csv.reader(lines, delimiter=separator), [])
+    except csv.Error:  # longer than a cell may be: a quote is never closed, and :func:`shape` says where
+        return [""]
+
+
+def named(frame: pl.DataFrame, raw: bytes, separator: str) -> pl.DataFrame:
+    """The frame with the names of its header: the reader leaves quotes inside a name doubled, as they are written.
+
+    >>> named(pl.DataFrame({'a ""b"" c': [1]}), b'"a ""b"" c"\\n1\\n', ",").columns
+    ['a "b" c']
+    """
+    if b'"' not in raw.partition(b"\n")[0]:
+        return frame
+    names = header_of(raw, separator)
+    return frame.rename(dict(zip(frame.columns, names, strict=True))) if len(names) == frame.width else frame
 
 
 def _check_quotes(data: Bytes, quotes: Positions, separator: int, where: str, before: int) -> None:

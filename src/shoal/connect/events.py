@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from shoal.connect.csv_shape import named
 from shoal.connect.files import LONGEST, too_long
 from shoal.connect.formats import lines_of
 from shoal.connect.ndjson import first_part, record_of
@@ -223,6 +224,7 @@ class Events:
                 quote_char='"',
                 separator=self._separator,
             )
+            frame = named(frame, text, self._separator)
         except pl.exceptions.PolarsError:
             frame = self._csv_line_by_line(text)
         require_columns(self.columns, frame.columns, self.path, error=InputError)

@@ -7,7 +7,6 @@ and never onto a file that was read.
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import os
@@ -22,7 +21,7 @@ from typing import cast as static_cast
 
 import polars as pl
 
-from shoal.connect.csv_shape import shape
+from shoal.connect.csv_shape import header_of, named, shape
 from shoal.connect.formats import Format, file_of, format_of, parts_of
 from shoal.connect.ndjson import as_json, first_part
 from shoal.connect.propose import infer
@@ -183,7 +182,8 @@ def _compare(frame: pl.DataFrame, part: Path, path: str, kind: Format, separator
             wide = {n: pl.Int64 if frame.schema[n] in SMALL else frame.schema[n] for n in names}
             found = pl.read_ndjson(io.BytesIO(decoded(raw, path)), schema=wide)
         else:
-            found = pl.read_csv(io.BytesIO(decoded(raw, path)), separator=separator, infer_schema=False)
+            text = decoded(raw, path)
+            found = named(pl.read_csv(io.BytesIO(text), separator=separator, infer_schema=False), text, separator)
             if not frame.width:
                 found = frame
         same = found.height == frame.height and all(
@@ -315,7 +315,7 @@ def read_csv(raw: bytes, path: str, separator: str | None, before: int = 0) -> p
     """All cells as texts; of a piece of a file, ``before`` lines of it stand between its header and this."""
     first = raw.split(b"\n", 1)[0].decode().rstrip("\r")
     chosen = separator or ("\t" if ".tsv" in path else ",")
-    header = next(csv.reader([first], delimiter=chosen))
+    header = header_of(raw, chosen)
     if len(header) == 1 and separator is None:
         other = max(";\t|", key=first.count)
         if first.count(other):
@@ -326,7 +326,7 @@ def read_csv(raw: bytes, path: str, separator: str | None, before: int = 0) -> p
             )
     require_once(header, f"{path}, line 1")
     found = shape(raw, chosen, len(header), path, before)
-    frame = pl.read_csv(io.BytesIO(raw), separator=chosen, infer_schema=False)
+    frame = named(pl.read_csv(io.BytesIO(raw), separator=chosen, infer_schema=False), raw, chosen)
     if len(found.blank) and frame.height == found.rows:
         blank = pl.Series(found.blank)
         frame = frame.with_row_index("\0row").filter(~pl.col("\0row").is_in(blank.implode())).drop("\0row")

@@ -102,7 +102,7 @@ def _plain(node: yaml.Node, place: Place, places: Places) -> Any:
     if isinstance(node, yaml.MappingNode):
         out: dict[str, Any] = {}
         for key_node, value_node in node.value:
-            key = str(_scalar(key_node))
+            key = _name(key_node, places)
             # YAML itself would silently take the last
             if key in out:
                 places.lines[(*place, key)] = key_node.start_mark.line + 1
@@ -115,7 +115,20 @@ def _plain(node: yaml.Node, place: Place, places: Places) -> Any:
     return _scalar(node)
 
 
+def _name(node: yaml.Node, places: Places) -> str:
+    """A key as it is written: the columns `no`, `1e3` and `2020-01-01` are names, not a truth, a number and a day."""
+    if isinstance(node, yaml.ScalarNode):
+        return str(node.value)
+    raise PolicyError(
+        "a name is expected, a list or a mapping found",
+        where=f"{places.name}, line {node.start_mark.line + 1}",
+        hint="write `name: value`",
+    )
+
+
 def _scalar(node: yaml.Node) -> Any:
+    if node.tag == "tag:yaml.org,2002:bool" and node.value.lower() not in ("true", "false"):
+        return node.value  # as YAML 1.2 has it: `show: [no, age]` shows two columns
     # by YAML's own rules for numbers and dates; the safe loader makes no objects
     loader = yaml.SafeLoader("")
     try:
