@@ -10,6 +10,7 @@ import pytest
 from shoal.cli import main, warm
 from shoal.series import SERIES_METHODS
 from shoal.streams import STREAM_METHODS
+from shoal.streams.z_stream import ZStream
 from shoal.tables import TABLE_METHODS
 
 
@@ -65,3 +66,12 @@ def test_a_process_of_its_own_runs_the_method(monkeypatch):
 def test_a_method_of_each_family_runs_on_invented_data():
     for name in ("datafly", "fads", "naive"):
         warm.compile_for(name)
+
+
+def test_zero_delay_covers_single_events_of_python(monkeypatch):
+    """The first `push` runs other code than a batch: what is compiled for batches alone leaves it to wait."""
+    pushed = []
+    whole = ZStream.push
+    monkeypatch.setattr(ZStream, "push", lambda self, *event: pushed.append(self) or whole(self, *event))
+    warm.compile_for("z-anonymity")
+    assert len(set(map(id, pushed))) == 2  # with a hierarchy and without

@@ -54,7 +54,7 @@ def test_every_deviation_has_its_reason_and_every_reason_its_deviation(report):
         assert claim.reason == reason_of(claim)
     for pattern, reason in DEVIATIONS:
         assert any(re.fullmatch(pattern, claim.key) for claim in differs), f"nothing differs any more: {pattern}"
-        assert len(reason) > 20
+        assert len(reason.text) > 20
         hidden = [c for c in claims(report) if c.verdict != "differs" and re.fullmatch(pattern, c.key)]
         assert not hidden, f"listed, and the same: {hidden[0].key}"
 

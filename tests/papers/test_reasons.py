@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
 
+from shoal.core.hierarchy.prefix import Prefix
 from shoal.datasets.streams import stream
-from shoal.experiments.report.deviations import NEAR, TUNED
+from shoal.experiments.report.deviations import CUT, DEVIATIONS, NEAR, TEXT, TUNED, Reason
 from shoal.experiments.report.thesis import ALONE
 from shoal.experiments.z_data import play
 from shoal.experiments.z_streams import hidden
+from shoal.measures.zk_model import Model
 
+PAPERS = Path(__file__).parent
 WIDTHS = (0.0, 1 / 4, 1 / 3, 1 / 2)
 
 
@@ -52,14 +57,45 @@ def at_the_published_share() -> list[tuple[float, float]]:
 
 def test_at_another_z_the_shop_withholds_what_is_published(at_the_published_share):
     """:data:`TUNED`: only z is another; one number of Table 6.1 gives it, the three others follow."""
-    assert "another z" in TUNED
+    assert "another z" in TUNED.text
     for (ours, _), published in zip(at_the_published_share, ALONE["ecommerce"][0], strict=True):
         assert ours == pytest.approx(published, abs=3)
 
 
 def test_what_is_invented_does_not_follow_from_z(at_the_published_share):
     """:data:`NEAR`: at that very z the volume at the widest diff max still differs, so z is not the reason."""
-    assert "not z" in NEAR
+    assert "not z" in NEAR.text
     far = [abs(ours - said) for (_, ours), said in zip(at_the_published_share, ALONE["ecommerce"][1], strict=True)]
     assert far[0] < 3
     assert far[-1] > 40
+
+
+def test_the_formula_says_that_people_are_alike_with_z_1():
+    """:data:`TEXT`: the sentence says that nobody is; the exact model is nearer to the sentence."""
+    assert "the formula still says 1" in TEXT.text
+    model = Model(windows=10)
+    assert model.p_k(1, 2, "paper2020").value == pytest.approx(1, abs=0.01)
+    assert model.p_k(1, 2).value < 0.5
+
+
+def test_a_text_longer_than_the_prefix_is_cut():
+    """:data:`CUT`: the first characters stay, the others are lost at every level."""
+    assert "cut to the prefix" in CUT.text
+    hierarchy = Prefix(3)
+    labels, codes = hierarchy.compile(pl.Series(["abcd", "abce", "abd"]))[:2]
+    assert (codes >= 0).all()
+    assert codes[0].tolist() == codes[1].tolist() != codes[2].tolist(), labels
+
+
+@pytest.mark.parametrize("reason", sorted({reason for _, reason in DEVIATIONS}))
+def test_a_reason_names_a_test_that_is_there_or_says_that_there_is_none(reason):
+    said = str(reason)
+    if not reason.test:
+        assert said.endswith("[not tested]")
+        assert "tests/" not in reason.text
+        return
+    file, _, name = reason.test.partition("::")
+    assert f"\ndef {name}(" in (PAPERS / file).read_text(), reason.test
+    assert said.startswith(reason.text)
+    assert f"[tested: tests/papers/{reason.test}" in said
+    assert isinstance(reason, Reason)

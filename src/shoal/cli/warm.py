@@ -125,7 +125,18 @@ def _stream(name: str) -> None:
     kind: Any = STREAM_METHODS.get(name)
     if name == "z-anonymity":
         check(kind(), promises=[ZAnonymity(3, "1h")])
+        _pushes()
     elif name == "curves":
         check(kind(window="10ms", every="5ms", missing="previous"), promises=[KPAnonymity(3, 2)])
     else:
         check(kind(**DELAYED))
+
+
+def _pushes() -> None:
+    """Single events in Python run other code than batches of them."""
+    from shoal.streams.z_stream import z_anonymity
+
+    for hierarchy in ("path", None):
+        stream = z_anonymity(z=2, window="1h", hierarchy=hierarchy)
+        for at, who in enumerate(("u1", "u2", "u1")):
+            stream.push(at, who, "a.b.c")

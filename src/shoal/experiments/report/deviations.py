@@ -4,49 +4,84 @@ when something differs that is not here."""
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from shoal.experiments.report.claim import Claim
 
-FORMULA = (
+
+class Reason(NamedTuple):
+    """Why ours differs, and what tries whether it is so.
+
+    >>> print(Reason("the moon was full"))
+    the moon was full [not tested]
+    """
+
+    text: str
+    test: str = ""  # its file and name below tests/papers; none: it is a conclusion that nobody has tried
+    part: str = ""  # what of the reason the test tries, if not all
+
+    def __str__(self) -> str:
+        tried = f"tested: tests/papers/{self.test}" if self.test else "not tested"
+        return f"{self.text} [{tried}{', ' + self.part if self.part else ''}]"
+
+
+FORMULA = Reason(
     "the formula of 2020 treats comparisons as independent though they share what one person showed, and so "
-    "over-estimates; the exact model averages over that, and a simulation of events agrees with it"
+    "over-estimates; the exact model averages over that, and a simulation of events agrees with it",
+    "test_z_model.py::test_the_whole_chain_beside_a_simulation_of_events",
 )
-TEXT = "the paper's sentence disagrees with its own formula: with z = 1 and N = 10 the formula still says 1"
-RARE = (
+TEXT = Reason(
+    "the paper's sentence disagrees with its own formula: with z = 1 and N = 10 the formula still says 1",
+    "test_reasons.py::test_the_formula_says_that_people_are_alike_with_z_1",
+)
+RARE = Reason(
     "with z = 1 everything is released; the exact model still finds a few people alike, who showed nothing or one "
     "common value"
 )
-TUNED = (
+TUNED = Reason(
     "the search finds another z on our streams: their data are not public, and which z a goal needs hangs on the "
     "values that people combine. At the z that withholds the published share of the shop, the other columns of Table "
-    "6.1 are the published ones (tests/papers/test_reasons.py)"
+    "6.1 are the published ones",
+    "test_reasons.py::test_at_another_z_the_shop_withholds_what_is_published",
+    "for the shop",
 )
-NEAR = (
-    "not z: also at the z that withholds the published share the volume differs (tests/papers/test_reasons.py); it "
-    "hangs on how many values lie just below z, which no published table says"
+NEAR = Reason(
+    "not z: also at the z that withholds the published share the volume differs; it hangs on how many values lie just "
+    "below z, which no published table says",
+    "test_reasons.py::test_what_is_invented_does_not_follow_from_z",
+    "that it is not z, for the shop; on what else it hangs is not tested",
 )
-LEFT = (
+LEFT = Reason(
     "not z alone: at the z that withholds the published share more is left of the shop than published, and less of "
-    "domains (seen once, not held by a test); it hangs on what people combine, which no published table says"
+    "domains (seen once); it hangs on what people combine, which no published table says"
 )
-HOURLY = (
-    "by a hundredth of a point: the z of an hour hangs a little on the noise before it; at one z nothing changes "
-    "(tests/papers/test_papers_report.py), and the thesis prints tenths"
+HOURLY = Reason(
+    "by a hundredth of a point: the z of an hour hangs a little on the noise before it; at one z nothing changes, and "
+    "the thesis prints tenths",
+    "test_papers_report.py::test_at_one_z_noise_hides_nothing_more_and_leaves_more",
 )
-PLACES = "at the top levels the generated provinces are a little less crowded than the published ones"
-MIDDLE = "the levels of Table 4.2 leave fewer sites of middle popularity than were measured in 2020 in another network"
-COSINE = (
+PLACES = Reason("at the top levels the generated provinces are a little less crowded than the published ones")
+MIDDLE = Reason(
+    "the levels of Table 4.2 leave fewer sites of middle popularity than were measured in 2020 in another network"
+)
+COSINE = Reason(
     "the published pattern loss compares signs of sums that are 0 by definition; ours is the cosine as it is defined"
 )
-GROUPS = (
+GROUPS = Reason(
     "the published run takes all tentative seeds of a cut instead of the last pair, and keeps groups below k; ours is "
     "the algorithm as described, and keeps k"
 )
-SLIP = "an arithmetical slip of the paper: the six numbers sum to 179, and their median is 26.5"
-CUT = "a longer text is cut to the prefix and released with less detail, instead of stopping the whole release"
+SLIP = Reason(
+    "an arithmetical slip of the paper: the six numbers sum to 179, and their median is 26.5",
+    "test_role_views_of_a_hospital.py::test_figure_12_aggregation",
+)
+CUT = Reason(
+    "a longer text is cut to the prefix and released with less detail, instead of stopping the whole release",
+    "test_reasons.py::test_a_text_longer_than_the_prefix_is_cut",
+)
 
 # a pattern over "item, what", and the reason
-DEVIATIONS: tuple[tuple[str, str], ...] = (
+DEVIATIONS: tuple[tuple[str, Reason], ...] = (
     (r"Table 4\.3, positions: z = 150: (province|region), %", PLACES),
     (r"Table 6\.1, ecommerce, diff max .*: anonymized, %", TUNED),
     (r"Table 6\.1, domains, diff max z/3: anonymized, %", TUNED),
@@ -78,4 +113,4 @@ def reason_of(claim: Claim) -> str:
     """Why a claim differs; empty if it does not, or if nobody has said why."""
     if claim.verdict != "differs":
         return ""
-    return next((reason for pattern, reason in DEVIATIONS if re.fullmatch(pattern, claim.key)), "")
+    return next((str(reason) for pattern, reason in DEVIATIONS if re.fullmatch(pattern, claim.key)), "")
