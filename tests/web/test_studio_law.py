@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sqlite3
 from pathlib import Path
 
 import polars as pl
@@ -15,6 +16,7 @@ from shoal.datasets.streams import stream
 from shoal.web.project import Project
 from shoal.web.studio import Studio
 from tests.cli.in_process import call
+from tests.unit.test_many_files import book
 from tests.web.forms import opened, post
 
 PATIENTS = hospital(160, seed=3, visits=1.3)
@@ -217,3 +219,68 @@ def test_roles_side_by_side_and_what_they_learn_together(visitor: TestClient, st
     wrong = visitor.put(f"/p/{project.id}/roleviews", params={"name": "p.yaml"}, content=b"columns: {agee: quasi")
     assert wrong.status_code == 422
     assert "YAML" in wrong.text
+
+
+def test_a_table_of_a_database(visitor: TestClient, studio: Studio, tmp_path: Path, monkeypatch) -> None:
+    database = tmp_path / "clinic.db"
+    with sqlite3.connect(database) as connection:
+        connection.execute("CREATE TABLE patients (sex TEXT, age INTEGER, zip TEXT, diag TEXT)")
+        rows = PATIENTS.select("sex", "age", "zip", "diag").rows()
+        connection.executemany("INSERT INTO patients VALUES (?, ?, ?, ?)", rows)
+    before = database.read_bytes()
+    monkeypatch.setenv("CLINIC", f"sqlite:{database}")
+    assert "Or a table of a database" in visitor.get("/").text
+    answer = visitor.post("/table", data={"address": "env:CLINIC#patients"})
+    assert answer.status_code == 303
+    project = studio.project(answer.headers["location"].rpartition("/")[2])
+    project.tasks["load"].wait(60)
+    assert project.frame.height == len(rows)
+    assert project.chosen.dataset == "patients"
+    assert post(visitor, project, "promise", k="3") == 303
+    run(visitor, project, method="mondrian", seed="7")
+    assert project.command().startswith("shoal anonymize 'env:CLINIC#patients' --policy policy.yaml")
+    (tmp_path / "policy.yaml").write_bytes(visitor.get(f"/p/{project.id}/download/policy.yaml").content)
+    words = shlex.split(project.command())
+    done = call(words[1:], tmp_path)
+    assert done.returncode == 0, done.stderr
+    made = visitor.get(f"/p/{project.id}/download/{words[-1]}").content
+    assert made == (tmp_path / words[-1]).read_bytes()
+    visitor.post("/close", data={"id": project.id})
+    assert database.read_bytes() == before  # read where it lies: not changed, and not wiped with the project
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("postgresql://ana:hush@db.example/clinic#visits", "a password"),
+        ("env:NOT_THERE#visits", "is not set"),
+        ("patients.csv", "expected the address of a database"),
+        ("sqlite:clinic.db", "no table is named"),
+    ],
+)
+def test_an_address_that_cannot_be_is_refused_on_the_first_page(visitor: TestClient, address, words) -> None:
+    answer = visitor.post("/table", data={"address": address})
+    assert answer.status_code == 422
+    assert words in answer.text
+    assert "hush" not in answer.text
+
+
+def test_the_sheets_of_a_workbook(visitor: TestClient, studio: Studio, tmp_path: Path) -> None:
+    visits = PATIENTS.select("sex", "age", "zip", "diag")
+    sheets = {n: [f.columns, *f.rows()] for n, f in (("summary", visits.head(3)), ("all visits", visits))}
+    book(tmp_path / "book.xlsx", {**sheets, "empty": []})
+    content = (tmp_path / "book.xlsx").read_bytes()
+    project = opened(visitor, studio, "book.xlsx", content)
+    assert project.sheets == ["summary", "all visits"]
+    assert project.frame.height == 3
+    page = visitor.get(f"/p/{project.id}/data").text
+    assert "all visits" in page
+    assert "empty" not in page
+    assert post(visitor, project, "sheet", sheet="nothing") == 422
+    assert post(visitor, project, "sheet", sheet="all visits") == 303
+    project.tasks["load"].wait(60)
+    assert project.frame.height == PATIENTS.height
+    assert post(visitor, project, "promise", k="3") == 303
+    run(visitor, project, method="mondrian", seed="7")
+    assert "'book.xlsx#all visits'" in project.command()
+    same_as_the_command_line(visitor, project, content, tmp_path)

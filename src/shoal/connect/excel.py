@@ -36,13 +36,28 @@ def read_sheet(raw: bytes, path: str) -> pl.DataFrame:
     return pl.DataFrame(frame)
 
 
+def sheets_of(path: str) -> list[str]:
+    """The sheets of a workbook that are not empty, in their order."""
+    library = _library(path)
+    try:
+        return _filled(library.read_excel(path))
+    except library.FastExcelError as error:
+        raise InputError(
+            f"cannot be read as a workbook ({type(error).__name__})", where=path, hint="is the file whole?"
+        ) from None
+
+
+def _filled(book: Any) -> list[str]:
+    return [n for n in book.sheet_names if book.load_sheet(n, header_row=None, n_rows=1).height]
+
+
 def _chosen(book: Any, path: str) -> str:
     named = path[len(file_of(path)) + len(SHEET) :]
     if named:
         if named not in book.sheet_names:
             raise UsageError(f"the workbook has no sheet {named!r}", where=file_of(path), hint=_sheets(book, path))
         return named
-    filled = [n for n in book.sheet_names if book.load_sheet(n, header_row=None, n_rows=1).height]
+    filled = _filled(book)
     if not filled:
         raise InputError("the file is empty", where=path, hint="expected a row of names, and rows below it")
     if len(filled) > 1:

@@ -34,6 +34,11 @@ def _kind(project: Project, rest: str, sent: Sent) -> str:
     return f"/p/{project.id}/data"
 
 
+def _sheet(project: Project, rest: str, sent: Sent) -> str:
+    project.with_sheet(version_of(sent), sent.get("sheet", ""))
+    return f"/p/{project.id}"
+
+
 def _roles(project: Project, rest: str, sent: Sent) -> str:
     try:
         project.change(version_of(sent), lambda c: roles.chosen_roles(c, sent))
@@ -124,6 +129,7 @@ def with_tree(project: Project, at: int, version: int, tree: dict[str, Any]) -> 
 
 ACTIONS: Mapping[str, Action] = {
     "kind": _kind,
+    "sheet": _sheet,
     "roles": _roles,
     "promise": _promise,
     "take": _take,

@@ -40,6 +40,7 @@ def studio_app(studio: Studio) -> Starlette:
             Route("/", site.home),
             Route("/upload", site.upload, methods=["PUT"]),
             Route("/example", site.example, methods=["POST"]),
+            Route("/table", site.table, methods=["POST"]),
             Route("/close", site.close, methods=["POST"]),
             Route("/static/{name}", static.serve),
             Route("/p/{id}", site.front),
@@ -75,7 +76,7 @@ class Site:
         """Take a file."""
 
         def opened(path: Path, name: str) -> str:
-            return f"/p/{self.studio.open(path, name).id}"
+            return f"/p/{self.studio.open(str(path), name).id}"
 
         return await self._received(request, opened, keep=True)
 
@@ -132,6 +133,15 @@ class Site:
         """Open bundled data."""
         sent = await _form(request)
         project = await run_in_threadpool(self.studio.example, sent.get("name", ""))
+        return RedirectResponse(f"/p/{project.id}", 303)
+
+    async def table(self, request: Request) -> Response:
+        """Open a table of a database."""
+        sent = await _form(request)
+        try:
+            project = await run_in_threadpool(self.studio.open_table, sent.get("address", ""))
+        except ShoalError as error:
+            return HTMLResponse(home.home(self.studio, error), 422)
         return RedirectResponse(f"/p/{project.id}", 303)
 
     async def close(self, request: Request) -> Response:

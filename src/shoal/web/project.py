@@ -1,4 +1,4 @@
-"""One piece of work in the studio: a file, what was chosen for it, and what came of it."""
+"""One piece of work in the studio: a file or a table, what was chosen for it, and what came of it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import msgspec
 import polars as pl
 
 from shoal.connect import files
-from shoal.connect.formats import format_of, title_of
-from shoal.core.errors import InputError, ShoalError
+from shoal.connect.formats import SHEET, file_of, format_of, title_of
+from shoal.core.errors import InputError, ShoalError, UsageError
 from shoal.core.release import Release
 from shoal.policy.document import Policy
 from shoal.policy.load import parse
@@ -35,11 +35,15 @@ class StaleError(ShoalError):
 
 
 class Project:
-    """A file and all that was chosen. ``version`` grows with every change: a page sends back the one it showed."""
+    """A table and all that was chosen. ``source`` is a file, a sheet of one, or a table of a database.
 
-    def __init__(self, name: str, path: Path, folder: Path, *, shown_as: str | None = None) -> None:
+    ``version`` grows with every change: a page sends back the one it showed.
+    """
+
+    def __init__(self, name: str, source: str, folder: Path, *, shown_as: str | None = None) -> None:
         self.id = secrets.token_urlsafe(9)
-        self.name, self.path, self.folder = name, path, folder
+        self.name, self.source, self.folder = name, source, folder
+        self.sheets: list[str] = []  # of a workbook with several
         self.command_name = shown_as or name  # how the command line would name the file
         self.separator: str | None = None
         self.version = 0
@@ -70,11 +74,9 @@ class Project:
 
     def _load(self, tell: Tell) -> None:
         tell(0.05, "reading")
-        self.separator = separator_of(self.path)
+        self.separator = separator_of(Path(self.source))
         told: list[tuple[str, str]] = []
-        frame = self._named(
-            lambda: files.read(str(self.path), separator=self.separator, tell=lambda c, w: told.append((c, w)))
-        )
+        frame = self._named(lambda: self._read(told))
         if not frame.height:
             raise InputError("the table has no rows", where=self.name, hint="expected a header line and rows")
         self.frame, self.told = frame, told
@@ -82,12 +84,37 @@ class Project:
         tell(0.95, "guessing what the columns are")
         self.choices = drafted(frame, title_of(self.name))
 
+    def _read(self, told: list[tuple[str, str]]) -> pl.DataFrame:
+        if format_of(self.source) == "excel" and file_of(self.source) == self.source:
+            from shoal.connect.excel import sheets_of
+
+            found = sheets_of(self.source)
+            if len(found) > 1:  # the first is opened; the page offers the others
+                self.sheets = found
+                self._take_sheet(found[0])
+        return files.read(self.source, separator=self.separator, tell=lambda c, w: told.append((c, w)))
+
+    def _take_sheet(self, name: str) -> None:
+        self.source = f"{file_of(self.source)}{SHEET}{name}"
+        self.command_name = f"{file_of(self.command_name)}{SHEET}{name}"
+
+    def with_sheet(self, version: int, name: str) -> Task:
+        """Read another sheet of the workbook: all that was chosen begins anew."""
+        with self._lock:
+            if name not in self.sheets:
+                raise UsageError("the workbook has no such sheet", where=self.name, hint="choose one of the list")
+            self.change(version, lambda c: c)
+            self._take_sheet(name)
+            self.choices = self.release = self.comparison = self._typed = None
+            self.version, self.attacks = self.version + 1, []
+            return self.load()
+
     def _named(self, read: Callable[[], pl.DataFrame]) -> pl.DataFrame:
         """Errors name the file as its owner knows it."""
         try:
             return read()
         except ShoalError as error:
-            error.where = (error.where or "").replace(str(self.path), self.name)
+            error.where = (error.where or "").replace(file_of(self.source), self.name)
             raise
 
     @property
@@ -124,7 +151,7 @@ class Project:
         """The file with its columns as the policy declares them, as the command line reads it."""
         asked = (dict(job.types), tuple(job.exact))
         if self._typed is None or self._typed[0] != asked:
-            read = lambda: files.read(str(self.path), separator=self.separator, types=job.types, exact=job.exact)  # noqa: E731
+            read = lambda: files.read(self.source, separator=self.separator, types=job.types, exact=job.exact)  # noqa: E731
             self._typed = (asked, self._named(read))
         return self._typed[1]
 

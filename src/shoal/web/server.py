@@ -9,11 +9,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from shoal.connect.formats import file_of
+from shoal.connect.sql.address import is_address
 from shoal.core.errors import OutputError, UsageError
 from shoal.web.folder import private_folder
 from shoal.web.gate import Gate
+
+if TYPE_CHECKING:
+    from shoal.web.studio import Studio
 
 GRACE = 2  # seconds that open answers have when the server stops
 
@@ -107,14 +112,20 @@ def run(data: str | None, host: str, port: int, largest: int, tell: Callable[[st
     with private_folder() as folder, listening(host, port) as made:
         studio = Studio(folder, largest=largest)
         if data is not None:
-            place = Path(data.partition("#")[0])
-            if not place.is_file():
-                raise UsageError(
-                    "there is no such file", where=data, hint="give one CSV, Parquet, NDJSON or Excel file"
-                )
-            studio.open(Path(data), place.name, shown_as=data)
+            _open(studio, data)
         gate = Gate(studio_app(studio), names_of(host, int(made.getsockname()[1])))
         serve(gate, made, lambda: tell(gate.link()))
+
+
+def _open(studio: Studio, data: str) -> None:
+    """Open what the command line named, where it lies."""
+    if is_address(data):
+        studio.open_table(data)
+        return
+    place = Path(file_of(data))
+    if not place.is_file():
+        raise UsageError("there is no such file", where=data, hint="give one CSV, Parquet, NDJSON or Excel file")
+    studio.open(data, place.name, shown_as=data)
 
 
 def library() -> Any:

@@ -9,7 +9,8 @@ from pathlib import Path
 import polars as pl
 
 from shoal.connect import files
-from shoal.connect.formats import format_of
+from shoal.connect.formats import file_of, format_of
+from shoal.connect.sql.address import Address, is_address
 from shoal.core.errors import InputError, ShoalError, UsageError
 from shoal.datasets.hospital import hospital
 from shoal.datasets.series import sales_curves
@@ -42,14 +43,19 @@ class Studio:
             raise ShoalError("this is not open any more", where="studio", hint="open the file again")
         return self.projects[id]
 
-    def open(self, path: Path, name: str, *, shown_as: str | None = None) -> Project:
-        """Open a file; its reading begins."""
-        project = Project(clean(name), path, self.folder, shown_as=shown_as)
+    def open(self, source: str, name: str, *, shown_as: str | None = None) -> Project:
+        """Open a file, or a table of a database; its reading begins."""
+        project = Project(clean(name), source, self.folder, shown_as=shown_as)
         if len(self.projects) >= MOST_OPEN:
             raise UsageError(f"{MOST_OPEN} files are open", where="studio", hint="close one first")
         self.projects[project.id] = project
         project.load()
         return project
+
+    def open_table(self, address: str) -> Project:
+        """Open a table of a database by its address, where no password may stand."""
+        shown = Address.of(address.strip()).shown
+        return self.open(address.strip(), shown)
 
     def close(self, id: str) -> None:  # noqa: A002
         """Forget a project and wipe its files."""
@@ -58,8 +64,9 @@ class Studio:
             return
         for task in project.tasks.values():
             task.cancel()
-        if project.path.parent == self.folder:
-            project.path.unlink(missing_ok=True)
+        place = Path(file_of(project.source))
+        if not is_address(project.source) and place.parent == self.folder:
+            place.unlink(missing_ok=True)
         for made in self.folder.glob(f"{id}-*"):
             made.unlink(missing_ok=True)
 
@@ -70,7 +77,7 @@ class Studio:
         frame = _example(name)
         path = self.folder / f"{secrets.token_hex(8)}.csv"
         files.write(frame, str(path))
-        return self.open(path, f"{name}.csv")
+        return self.open(str(path), f"{name}.csv")
 
     async def receive(self, name: str, declared: int | None, body: AsyncIterator[bytes], *, text: bool = False) -> Path:
         """Take an upload into the private folder, under a name of our own; what is too large is refused at once.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shoal.connect.formats import SHEET
 from shoal.web.choices import HIDDEN, ROLES, Choice
 from shoal.web.html import Markup, Option, button, cell, el, select, table
 from shoal.web.pages.layout import document, form, heading, on, pager
@@ -43,6 +44,7 @@ def data(project: Project, page: int = 0) -> str:
                 button("Read it so", kind="quiet nojs"),
                 kind="line",
             ),
+            sheets(project),
             *[el("p", f"{column}: {words}", class_="note") for column, words in project.told[:8]],
             el("div", cards, class_="columns"),
             el("p", f"and {more:,} more columns", class_="about") if more > 0 else None,
@@ -55,6 +57,21 @@ def data(project: Project, page: int = 0) -> str:
         ],
         project=project,
         step="data",
+    )
+
+
+def sheets(project: Project) -> Markup | None:
+    """Which sheet of a workbook this is, where there are several."""
+    if len(project.sheets) < 2:
+        return None
+    here = project.source.rpartition(SHEET)[2]
+    offered = select("sheet", [Option(n, n) for n in project.sheets], here, data_submits=True, aria_label="Sheet")
+    return form(
+        project,
+        "sheet",
+        el("label", "Sheet ", offered, class_="inline"),
+        button("Read this sheet", kind="quiet nojs"),
+        kind="line",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shoal.core.errors import ShoalError
-from shoal.web.html import button, el, hidden
+from shoal.web.html import Markup, button, el, hidden
 from shoal.web.pages.layout import document, failed
 from shoal.web.studio import EXAMPLES, Studio
 
@@ -53,6 +53,7 @@ def home(studio: Studio, error: ShoalError | None = None) -> str:
             ),
             failed(error) if error is not None else None,
             drop,
+            database(),
             el("h2", "Open files") if opened else None,
             el("ul", opened, class_="opened") if opened else None,
             el("h2", "Or try it with data that never were a person"),
@@ -64,4 +65,31 @@ def home(studio: Studio, error: ShoalError | None = None) -> str:
                 class_="about",
             ),
         ],
+    )
+
+
+def database() -> Markup:
+    """Open a table where it lies."""
+    field = el(
+        "input",
+        type="text",
+        name="address",
+        required=True,
+        placeholder="env:CLINIC#patients",
+        autocomplete="off",
+        spellcheck="false",
+    )
+    return el(
+        "form",
+        el("label", "Or a table of a database ", field, class_="inline"),
+        button("Open the table", kind="quiet"),
+        el(
+            "p",
+            "PostgreSQL, SQLite or DuckDB: sqlite:clinic.db#patients, or env:VARIABLE#patients if an environment "
+            "variable holds the address. It is read, never changed; a password is refused here.",
+            class_="about",
+        ),
+        method="post",
+        action="/table",
+        class_="line database",
     )
