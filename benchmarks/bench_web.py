@@ -22,7 +22,7 @@ from shoal.datasets.streams import stream
 from shoal.release.job import job_of
 from shoal.release.stream import LocalRunner, StreamJob
 from shoal.release.wishes import Wishes
-from shoal.web.board import Board, of_stream
+from shoal.web.board import Board, Hidden, Sample, of_stream
 from shoal.web.live import LivePage
 from shoal.web.pages.data import data
 from shoal.web.studio import Studio
@@ -47,7 +47,7 @@ def first_picture(rows: int, folder: Path) -> tuple[float, float, float]:
     hospital(rows, seed=1).write_csv(file)
     studio = Studio(folder, largest=1 << 31)
     start = time.process_time()
-    project = studio.open(file, file.name)
+    project = studio.open(str(file), file.name)
     project.tasks["load"].wait()
     read = time.process_time() - start
     start = time.process_time()
@@ -63,7 +63,13 @@ def streamed(frames: list[pl.DataFrame], *, watch: bool = False, look: bool = Fa
     job = job_of(Wishes({"z": 20, "window": "1h", "hierarchy": "path"}))
     assert isinstance(job, StreamJob)
     runner = LocalRunner(job, job.key(), lambda part: None)
-    board = Board("bench", lambda: of_stream(runner.method.counters, runner.method.figures()))
+    hidden = Hidden(runner.method.engine)  # type: ignore[attr-defined]
+
+    def sample() -> Sample:
+        hidden.look()
+        return of_stream(runner.method.counters, runner.method.figures(), None, hidden.p_k)
+
+    board = Board("bench", sample)
     links: list[str] = []
     page = LivePage(board, links.append) if watch else None
     reader = None

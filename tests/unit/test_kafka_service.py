@@ -27,7 +27,10 @@ def fails_at(service: Service, moments: list[float], monkeypatch: pytest.MonkeyP
 
 def test_it_waits_longer_each_time_and_says_how_long(monkeypatch):
     said: list[str] = []
-    waited = fails_at(Service("policy.yaml", lambda policy: None, say=said.append), [1.0] * 7, monkeypatch)
+    failed: list[str] = []
+    service = Service("policy.yaml", lambda policy: None, say=said.append, failed=failed.append)
+    waited = fails_at(service, [1.0] * 7, monkeypatch)
+    assert failed == said  # a live page shows them, too
     assert waited == [1, 2, 4, 8, 16, 30, 30]
     assert [text.rpartition("; ")[2] for text in said] == [f"a new start in {int(s)} s" for s in waited]
 

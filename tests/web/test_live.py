@@ -16,8 +16,12 @@ from types import SimpleNamespace
 import pytest
 from starlette.testclient import TestClient
 
+from shoal.core.errors import InputError
 from shoal.datasets.streams import stream
-from shoal.web.board import ERRORS, MOST, Board, Sample, of_service, of_stream
+from shoal.release.job import job_of
+from shoal.release.stream import LocalRunner
+from shoal.release.wishes import Wishes
+from shoal.web.board import ERRORS, MOST, Board, Hidden, Sample, of_service, of_stream
 from shoal.web.gate import Gate
 from shoal.web.live import LivePage, live_app
 from shoal.web.pages.live import PARTS, parts_of
@@ -100,6 +104,44 @@ def test_a_service_is_shown_by_view():
     text = "".join(parts_of(board).values())
     for words in ("ward", "Lag", "Dead letters", "20 ms", "rare", "90"):
         assert words in text
+
+
+def test_people_hidden_are_measured_without_a_tuner_and_at_a_small_price():
+    frames = list(stream("domains", scale=0.002, seed=1, hours=(0, 6)).iter_slices(500))
+
+    def run(clock):
+        job = job_of(Wishes({"z": 3, "window": "1h"}))
+        runner, found = LocalRunner(job, bytes(32), lambda part: None), []
+        hidden = Hidden(runner.method.engine, clock)
+        for frame in frames:
+            runner.feed(frame)
+            hidden.look()
+            if hidden.p_k is not None and (not found or found[-1] != hidden.p_k):
+                found.append(hidden.p_k)
+        return found
+
+    job = job_of(Wishes({"z": 3, "window": "1h"}))
+    whole = LocalRunner(job, bytes(32), lambda part: None)
+    watch = whole.method.engine.watch(3_600_000_000, 2)
+    for frame in frames:
+        whole.feed(frame)
+    true = [row["p_k"] for row in watch.rows]
+    always = run(itertools.count(0.0, 1e6).__next__)
+    assert len(always) > 1
+    assert set(always) <= set(true[1:])  # whole windows only, each as it is measured from the beginning
+    assert len(run(lambda: 0.0)) == 1  # no time has passed: it may cost nothing more
+    figures = of_stream({"events": 1}, {"z": 3}, None, always[0]).figures
+    assert figures["p_k"] == always[0]
+
+
+def test_what_ended_a_run_is_said_without_a_value():
+    board = filled()
+    board.broke(InputError("cannot be read as CSV", where="visits.csv"))
+    board.broke(ValueError("could not convert F. Ott"))
+    shown = parts_of(board)["errors"]
+    assert "cannot be read as CSV" in shown
+    assert "an unexpected ValueError" in shown
+    assert "Ott" not in shown
 
 
 def test_the_page_is_read_only_and_behind_the_gate():

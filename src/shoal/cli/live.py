@@ -56,18 +56,23 @@ class Live:
 
     def watch(self, title: str, unreadable: Callable[[], int]) -> None:
         """Also show it on a page in the browser."""
-        from shoal.web.board import Board, Sample, of_stream
+        from shoal.web.board import Board, Hidden, Sample, of_stream
         from shoal.web.live import LivePage
 
         runner, seen = self._runner, [0]
         tuned = getattr(getattr(runner.job.method, "tune", None), "goal", None)
         goal = None if tuned is None else tuned.probability
+        engine = getattr(runner.method, "engine", None)
+        hidden = None if tuned is not None or not hasattr(engine, "watch") else Hidden(engine)
 
         def sample() -> Sample:
             if unreadable() > seen[0]:
                 seen[0] = unreadable()
                 page.board.failed(f"{seen[0]:,} lines cannot be read so far")
-            return of_stream(runner.method.counters, runner.method.figures(), goal)
+            if hidden is not None:
+                hidden.look()
+            p_k = hidden.p_k if hidden is not None else None
+            return of_stream(runner.method.counters, runner.method.figures(), goal, p_k)
 
         page = self._page = LivePage(Board(title, sample), say)
 
@@ -81,9 +86,17 @@ class Live:
                     board.look()
         except StoppedError:
             return
-        except BaseException:
-            self.close()
+        except GeneratorExit:
+            raise  # whoever feeds the stream failed, and tells why
+        except BaseException as error:
+            self.failed(error)
             raise
+
+    def failed(self, error: BaseException) -> None:
+        """Tell whoever looks what ended the run."""
+        if self._page is not None:
+            self._page.board.broke(error)
+            self.close()
 
     def close(self) -> None:
         """Nobody can look any more."""

@@ -203,10 +203,13 @@ def run(
 
     told("Ctrl-C drains and stops")
     try:
-        Service(policy, make, counters=counters, say=told).run(stop)
-    except ShoalError as error:
-        if journal:
+        failed = shown.board.failed if shown is not None else _unheard
+        Service(policy, make, counters=counters, say=told, failed=failed).run(stop)
+    except Exception as error:
+        if journal and isinstance(error, ShoalError):
             journal.failed(error)
+        if shown is not None:
+            shown.board.broke(error)
         raise
     finally:
         for part in (page, shown, *codecs):
@@ -222,13 +225,28 @@ def _nobody() -> None:
     """Nobody looks."""
 
 
+def _unheard(words: str) -> None:
+    """Nobody is told."""
+
+
 def _shown(asked: bool, title: str, counters: Counters, told: Callable[[str], None]) -> LivePage | None:
     if not asked:
         return None
-    from shoal.web.board import Board, of_service
+    from shoal.web.board import LOSSES, Board, Sample, of_service
     from shoal.web.live import LivePage
 
-    return LivePage(Board(title, lambda: of_service(counters)), told)
+    seen: dict[str, int] = {}
+
+    def sample() -> Sample:
+        for name, words in LOSSES.items():
+            count = getattr(counters, name)
+            if count > seen.get(name, 0):
+                seen[name] = count
+                page.board.failed(f"{count:,} {words} so far")
+        return of_service(counters)
+
+    page = LivePage(Board(title, sample), told)
+    return page
 
 
 def _page(address: str | None, counters: Counters, told: Callable[[str], None]) -> Page | None:

@@ -82,6 +82,9 @@ def passed(asked: Asked) -> int:
         if saved is not None:
             saved.write()
         whole = True
+    except BaseException as error:
+        live.failed(error)
+        raise
     finally:
         out.close(whole=whole)
     live.line(end=True)

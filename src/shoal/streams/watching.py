@@ -6,6 +6,7 @@ out: a comparison with the original would make no sense with them (section 6.2).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -39,7 +40,8 @@ class Watch:
 
     ``span`` gives the window that holds at a time, ``z_at`` the z; ``k`` is the k of p_k. ``rows`` are the figures so
     far, one dictionary per mark: ``time`` (seconds), ``events``, ``withheld``, ``level_…`` (since the last mark),
-    ``people``, ``p_k``, ``entropy_before``, ``entropy_after``, ``residual`` (over the window), ``z``.
+    ``people``, ``p_k``, ``entropy_before``, ``entropy_after``, ``residual`` (over the window), ``z``. ``spent`` is the
+    time it took, in seconds: whoever watches a live stream may have to pause.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Watch:
             raise UsageError("expected a positive interval and k of at least 2", where="figures")
         self.every, self.k = every, k
         self.rows: list[dict[str, Any]] = []
+        self.spent = 0.0
         self._span, self._z_at, self._empty = span, z_at, empty
         self._held: list[Seen] = []
         self._mark = -1
@@ -57,6 +60,13 @@ class Watch:
         self, now: int, times: Ints, subjects: Ints, columns: Sequence[tuple[NDArray[np.int32], Ints, Any]]
     ) -> None:
         """Take a batch: codes, chains and levels of each column. Marks that the clock has passed are measured."""
+        began = time.perf_counter()
+        self._see(now, times, subjects, columns)
+        self.spent += time.perf_counter() - began
+
+    def _see(
+        self, now: int, times: Ints, subjects: Ints, columns: Sequence[tuple[NDArray[np.int32], Ints, Any]]
+    ) -> None:
         good = (times >= 0) & (subjects != 0)
         if not good.any():
             return

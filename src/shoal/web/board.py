@@ -12,10 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
+
+from shoal.core.errors import ShoalError
 
 EVERY = 0.5  # seconds between two samples
 MOST = 600  # samples that are kept: older ones are thinned, so that the history of a long run fits
 ERRORS = 20
+AT_MOST = 0.01  # of a run's time, to measure how many people are hidden
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -67,6 +71,11 @@ class Board:
         self.errors = [*self.errors[-ERRORS + 1 :], (self._clock() - self._began, words)]
         self.changed += 1
 
+    def broke(self, error: BaseException) -> None:
+        """Remember what ended a run: our errors say what was found without a value; of others the kind is told."""
+        known = isinstance(error, ShoalError)
+        self.failed(error.message if known else f"an unexpected {type(error).__name__}")  # type: ignore[attr-defined]
+
     def end(self) -> None:
         """The run is over."""
         self.look(now=True)
@@ -80,6 +89,31 @@ class Board:
         return [(b.at, (b.events - a.events) / (b.at - a.at)) for a, b in pairs if b.at - a.at > EVERY / 2]
 
 
+class Hidden:
+    """p_k of a z-anonymous stream that no tuner measures: whole windows, and pauses so that it costs a hundredth.
+
+    ``engine`` is the stream's; k is two: a person is hidden if somebody else showed just the same.
+    """
+
+    def __init__(self, engine: Any, clock: Callable[[], float] = time.monotonic) -> None:
+        self.p_k: float | None = None
+        self._engine, self._clock, self._began = engine, clock, clock()
+        self._watch: Any = None
+        self._spent = 0.0
+
+    def look(self) -> None:
+        """Begin to measure, take what was measured, or pause."""
+        if self._watch is not None:
+            # the first mark falls into a window whose beginning was not seen
+            if len(self._watch.rows) > 1:
+                self.p_k = self._watch.rows[-1]["p_k"]
+                self._spent += self._watch.spent
+                self._watch = self._engine.watching = None
+        elif self._engine.watching is None and self._spent <= AT_MOST * (self._clock() - self._began):
+            window = int(self._engine.promise.spans(np.zeros(1, np.int64))[0])
+            self._watch = self._engine.watch(window, 2)
+
+
 def memory() -> float:
     """Megabytes this process has in use, where the system tells."""
     try:
@@ -89,8 +123,10 @@ def memory() -> float:
         return 0.0
 
 
-def of_stream(counters: Mapping[str, int], found: Mapping[str, Any], goal: float | None = None) -> Sample:
-    """A sample of a stream method's own counters and figures.
+def of_stream(
+    counters: Mapping[str, int], found: Mapping[str, Any], goal: float | None = None, p_k: float | None = None
+) -> Sample:
+    """A sample of a stream method's own counters and figures; ``p_k`` where no tuner measures it.
 
     >>> of_stream({"events": 5, "released": 3, "withheld": 2, "level_0": 3, "rare": 2}, {"z": 4}).reasons
     {'shown by too few people': 2}
@@ -102,7 +138,7 @@ def of_stream(counters: Mapping[str, int], found: Mapping[str, Any], goal: float
         "z": found.get("z"),
         "goal reached": None if decision is None else float(decision.reached),
         "goal": goal,
-        "p_k": None if decision is None else decision.p,
+        "p_k": p_k if decision is None else decision.p,
         "smallest group": found.get("smallest_group", found.get("least_real")),
         "delay": found.get("delay_mean"),
         "longest delay": found.get("delay_most"),
@@ -118,6 +154,14 @@ def of_stream(counters: Mapping[str, int], found: Mapping[str, Any], goal: float
         dict(reasons(counters)),
         {name: float(value) for name, value in told.items() if value is not None},
     )
+
+
+# what a service counts that its operator should look at
+LOSSES = {
+    "dead": "records could not be read and are dead letters",
+    "lost": "records were gone from the source before they were read",
+    "fresh": "views began without their state",
+}
 
 
 def of_service(counters: Any) -> Sample:

@@ -47,9 +47,11 @@ class Service:
         *,
         counters: Counters | None = None,
         say: Callable[[str], None] = lambda text: None,
+        failed: Callable[[str], None] = lambda text: None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._path, self._make, self._say, self._sleep = path, make, say, sleep
+        self._failed = failed
         self._counters = counters or Counters()
         self._control: Control | None = None
         self.starts = 0
@@ -67,7 +69,9 @@ class Service:
                 worked = time.monotonic() - began > WELL
                 pause = FIRST if worked or not pause else min(LONGEST, pause * 2)
                 hint = f" ({error.hint})" if error.hint else ""
-                self._say(f"{error.message}{hint}; a new start in {pause:g} s")
+                words = f"{error.message}{hint}; a new start in {pause:g} s"
+                self._say(words)
+                self._failed(words)
                 self._rest(pause, stop)
         if self._control is not None:
             self._control.close()
