@@ -25,12 +25,13 @@ def studio(
     For one person on their own machine: the page is reached by a link that works once, nothing is loaded from
     elsewhere, and uploads are wiped when it stops (Ctrl-C). Needs the extra `web`.
 
-    Examples: `shoal studio`; `shoal studio patients.csv`.
+    Examples: `shoal studio`; `shoal studio patients.csv`; `shoal studio env:CLINIC#patients`.
 
     Parameters
     ----------
     data
-        A file to open at once, where it lies, without a copy; others can be dropped on the page.
+        A file (`book.xlsx#visits` is a sheet) or a table of a database (`env:CLINIC#patients`) to open at once, where it
+        lies, without a copy; files can be dropped on the page, too.
     address
         Where it listens, `host:port`; any free port of this machine if not given.
     largest
