@@ -30,8 +30,8 @@ def studio(
     Parameters
     ----------
     data
-        A file (`book.xlsx#visits` is a sheet) or a table of a database (`env:CLINIC#patients`) to open at once, where it
-        lies, without a copy; files can be dropped on the page, too.
+        A file (`book.xlsx#visits` is a sheet) or a table of a database (`env:CLINIC#patients`) to open at once,
+        where it lies, without a copy; files can be dropped on the page, too.
     address
         Where it listens, `host:port`; any free port of this machine if not given.
     largest
