@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from shoal.policy.document import Policy
     from shoal.runtime.kafka.provision.control import Word
     from shoal.runtime.kafka.serve.counters import Counters
+    from shoal.runtime.kafka.serve.journal import Journal
     from shoal.runtime.kafka.serve.membership import Protocol
     from shoal.runtime.kafka.serve.metrics import Page
     from shoal.runtime.sql.provision import Plan as TablesPlan
@@ -151,7 +152,7 @@ def run(
     import time
 
     from shoal.cli.clients import until_asked
-    from shoal.core.errors import ShoalError, UsageError
+    from shoal.core.errors import UsageError
     from shoal.core.keys import KeyRing
     from shoal.policy.load import load
     from shoal.runtime.kafka.formats.registry import codec_of
@@ -203,13 +204,9 @@ def run(
 
     told("Ctrl-C drains and stops")
     try:
-        failed = shown.board.failed if shown is not None else _unheard
-        Service(policy, make, counters=counters, say=told, failed=failed).run(stop)
+        Service(policy, make, counters=counters, say=told, failed=_heard(shown)).run(stop)
     except Exception as error:
-        if journal and isinstance(error, ShoalError):
-            journal.failed(error)
-        if shown is not None:
-            shown.board.broke(error)
+        _failed(error, journal, shown)
         raise
     finally:
         for part in (page, shown, *codecs):
@@ -225,8 +222,19 @@ def _nobody() -> None:
     """Nobody looks."""
 
 
-def _unheard(words: str) -> None:
-    """Nobody is told."""
+def _heard(shown: LivePage | None) -> Callable[[str], None]:
+    """Where losses that a new start mends are told, beside the log."""
+    return shown.board.failed if shown is not None else lambda words: None
+
+
+def _failed(error: Exception, journal: Journal | None, shown: LivePage | None) -> None:
+    """Tell log and page what ended the run."""
+    from shoal.core.errors import ShoalError
+
+    if journal and isinstance(error, ShoalError):
+        journal.failed(error)
+    if shown is not None:
+        shown.board.broke(error)
 
 
 def _shown(asked: bool, title: str, counters: Counters, told: Callable[[str], None]) -> LivePage | None:
