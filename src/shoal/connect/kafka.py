@@ -96,7 +96,7 @@ class Source:
         return client_properties(self.said, self.folder, log_level=0)
 
 
-def internal(topic: str, name: Literal["changelog", "dead", "audit", "control"]) -> str:
+def internal(topic: str, name: Literal["changelog", "dead", "audit", "control", "regions", "cuts"]) -> str:
     """A topic the service keeps for itself beside the source.
 
     >>> internal("patients", "audit")

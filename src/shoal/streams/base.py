@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,6 +188,8 @@ class StreamMethod(Spec, frozen=True):
     """
 
     groups: ClassVar[bool] = True  # released records stand in groups of people; if not, each is decided by itself
+    # whose events must meet in one state: those of a `value` and its branch, `neighbours` in quasi space, or everyone's
+    meets: ClassVar[Literal["value", "neighbours", "everyone"]] = "everyone"
 
     @property
     def invents(self) -> bool:

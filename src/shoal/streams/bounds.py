@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
@@ -101,6 +102,8 @@ class Delayed(StreamMethod, frozen=True):
     >>> Fads(delay=100, reuse="never").reuses
     False
     """
+
+    meets: ClassVar[Literal["value", "neighbours", "everyone"]] = "neighbours"
 
     def bounds(self) -> Bounds:
         """The bounds, checked."""

@@ -86,6 +86,7 @@ class ZAnon(StreamMethod, frozen=True, tag="z-anonymity"):
     longest: int = 4096
 
     groups: ClassVar[bool] = False
+    meets: ClassVar[Literal["value", "neighbours", "everyone"]] = "value"
 
     @property
     def invents(self) -> bool:

@@ -127,7 +127,7 @@ class Restorer:
             stateful.start(self._policy, role, 0, self._keys, disguise, work.snapshot())
 
     def _fresh(self, role: str, view: str, partition: int, disguise: Disguise, snapshot: bytes | None) -> Shard:
-        work = stateful.start(self._policy, role, partition, self._keys, disguise, snapshot, self._verify)
+        work = stateful.start(self._policy, role, partition, self._keys, disguise, snapshot, self._verify, view)
         return Shard(role, view, partition, work, Seal(self._keys))
 
     def _opened(self, fresh: Callable[[bytes | None], Shard], said: Found, position: Position) -> _Return:

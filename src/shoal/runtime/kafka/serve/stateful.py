@@ -22,6 +22,8 @@ from shoal.policy.document import Policy, View
 from shoal.promises.kp_anonymity import GROUP, RECORD
 from shoal.release.stream import LocalRunner, StreamJob, stream_job
 from shoal.runtime.kafka.formats.record_frames import RecordFrames, refuse_lists
+from shoal.runtime.kafka.regions.merging import RegionRunner, state_of
+from shoal.runtime.kafka.regions.wish import regions_of
 from shoal.runtime.kafka.serve.dressed import Dressed
 from shoal.runtime.kafka.serve.output import UNTIMED, Disguise, Record
 from shoal.runtime.kafka.serve.window_runner import WindowRunner
@@ -88,8 +90,18 @@ def start(
     disguise: Disguise,
     snapshot: bytes | None,
     verify: float | None = None,
+    view: str = "",
 ) -> Stateful:
-    """A view at work on a partition, anew or from its snapshot; ``verify`` is the share that is judged beside it."""
+    """A view at work on a partition, anew or from its snapshot; ``verify`` is the share that is judged beside it.
+
+    A view that is repartitioned works on a region: its records are blocks, of which it takes those for ``view``.
+    """
+    if regions_of(policy.views[role]):
+        state = None if snapshot is None else state_of(snapshot)
+        known = None if state is None else state.inner
+        return RegionRunner(
+            MethodRunner(policy, role, partition, keys, disguise, known, verify), view, partition, state
+        )
     if policy.views[role].promises:
         return MethodRunner(policy, role, partition, keys, disguise, snapshot, verify)
     return WindowRunner(RoleView.of(policy, role), keys, disguise, snapshot)

@@ -1,0 +1,144 @@
+"""The first stage: records of the source into blocks by region, held until the commit that publishes everything else.
+
+Whether a record can be masked is asked by who publishes it; here only a glance tells where it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+import numpy as np
+
+from shoal.core.keys import KeyRing
+from shoal.core.time import AHEAD, EventTime
+from shoal.policy.document import Policy
+from shoal.runtime.kafka.provision.served import Served
+from shoal.runtime.kafka.regions.blocks import LARGEST, UNTIMED, Block, BlockCodec, Entry, Mark
+from shoal.runtime.kafka.regions.cells import Cuts
+from shoal.runtime.kafka.regions.glance import Glance, Pace, near
+from shoal.runtime.kafka.regions.placing import Placing, placing_of
+from shoal.runtime.kafka.regions.wish import regions_of
+from shoal.runtime.kafka.serve.output import Record
+
+
+class Router:
+    """Parts the records of a batch by region, for every view that asks for it; ``of``: partitions of the source."""
+
+    def __init__(self, policy: Policy, keys: KeyRing, served: Mapping[str, Served], of: int) -> None:
+        self._served, self._of = dict(served), of
+        self.placings: dict[str, Placing] = {role: placing_of(policy, role, keys) for role in served}
+        self._regions = {role: regions_of(policy.views[role]) for role in served}
+        names = dict.fromkeys(name for placing in self.placings.values() for name in placing.columns)
+        self._glance = Glance(policy.schema, list(names))
+        ahead = EventTime.of(policy.schema).ahead
+        self._ahead = AHEAD if ahead is None else ahead
+        self._codec = BlockCodec(keys)
+        self._paces: dict[int, Pace] = {}
+        self._next: dict[int, int] = {}  # of every partition we read
+        self._ended: set[int] = set()  # read to their end
+        self._moved: set[int] = set()  # those that brought records since the last commit
+        self._told: dict[int, Mark] = {}  # what was said of each
+        self.forget()
+
+    def forget(self) -> None:
+        """What was held is committed."""
+        self._held: dict[str, list[list[Entry]]] = {r: [[] for _ in range(n)] for r, n in self._regions.items()}
+        self._moved.clear()
+        self._new: list[Mark] = []
+        self.held = 0
+
+    def begin(self, starts: Mapping[int, int]) -> None:
+        """These partitions are read from here on."""
+        for partition, at in starts.items():
+            self.leave([partition])
+            self._next[partition] = at
+            self._paces[partition] = Pace(self._ahead)
+
+    def leave(self, partitions: Collection[int]) -> None:
+        """These partitions are another's now."""
+        for partition in partitions:
+            self._next.pop(partition, None)
+            self._paces.pop(partition, None)
+            self._told.pop(partition, None)
+            self._ended.discard(partition)
+            self._moved.discard(partition)
+
+    def take(self, records: list[Record]) -> None:
+        """Hold a batch, parted."""
+        full = [r for r in records if r.value is not None]
+        frame, times = self._glance.read([r.value or b"" for r in full])
+        at = self._paced(full, times)
+        for role, placing in self.placings.items():
+            served, held = self._served[role], self._held[role]
+            early = bool(served.starts)
+            for record, place, moment in zip(full, placing.of(frame, times).tolist(), at, strict=True):
+                if early and not served.begun(record.partition, record.offset):
+                    continue
+                held[place].append(
+                    Entry(record.partition, record.offset, record.key, record.value, record.timestamp, moment)
+                )
+        for record in records:
+            self._next[record.partition] = record.offset + 1
+            self._moved.add(record.partition)
+        self._ended -= self._moved
+        self.held += len(records)
+
+    def end(self, partitions: Collection[int]) -> None:
+        """These have nothing more to read for now."""
+        self._ended |= {p for p in partitions if p in self._next}
+
+    def restless(self) -> set[int]:
+        """Partitions about which something is to be said, though none of their records waits to be committed."""
+        return {p for p in self._next if (told := self._told.get(p)) is None or self._mark(p).ended != told.ended}
+
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Regions and blocks of this commit. A region without records gets the marks: others' times wait for them."""
+        self._new = [mark for p in sorted(self._next) if (mark := self._mark(p)) != self._told.get(p)]
+        for role, regions in self._held.items():
+            name = self._served[role].name
+            for region, entries in enumerate(regions):
+                parts = list(_parts(entries))
+                for part in parts[:-1]:
+                    yield region, self._codec.sealed(Block(name, region, self._of, [], part))
+                last = parts[-1] if parts else []
+                if last or (self._new and self._glance.timed):
+                    yield region, self._codec.sealed(Block(name, region, self._of, self._new, last))
+
+    def committed(self) -> None:
+        """It happened: what was said is known, and the next commit begins."""
+        self._told |= {mark.partition: mark for mark in self._new}
+        self.forget()
+
+    def wishes(self) -> dict[str, Cuts]:
+        """Cuts that would share the load better, by view."""
+        return {role: cuts for role, placing in self.placings.items() if (cuts := placing.wish()) is not None}
+
+    def _mark(self, partition: int) -> Mark:
+        # one that brought records since the last commit may bring more at once: wait for it once more
+        ended = partition in self._ended and partition not in self._moved
+        return Mark(partition, self._next[partition], self._paces[partition].now, ended)
+
+    def _paced(self, records: list[Record], times: np.ndarray) -> list[int]:
+        if not self._glance.timed:
+            return [UNTIMED] * len(records)
+        partitions = np.fromiter((r.partition for r in records), np.int64, len(records))
+        out, sure = np.empty(len(records), np.int64), near(times, self._ahead)
+        for partition in np.unique(partitions).tolist():
+            mine = partitions == partition
+            out[mine] = self._paces.setdefault(partition, Pace(self._ahead)).of(times[mine], sure[mine])
+        return out.tolist()
+
+
+def _parts(entries: list[Entry]) -> Iterator[list[Entry]]:
+    """Records that fit into one block."""
+    part: list[Entry] = []
+    size = 0
+    for entry in entries:
+        length = len(entry.value or b"") + len(entry.key or b"") + 64
+        if part and size + length > LARGEST:
+            yield part
+            part, size = [], 0
+        part.append(entry)
+        size += length
+    if part:
+        yield part
