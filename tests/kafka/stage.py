@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from shoal.core.keys import KeyRing
 from shoal.policy.load import load
 from shoal.runtime.kafka.provision.provision import Provisioner
+from shoal.runtime.kafka.regions.stages import Staged, worker_of
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.worker import Worker
 
@@ -112,8 +113,8 @@ class Stage:
         """See :func:`drain`."""
         return drain(self.cluster, topic, isolation)
 
-    def worker(self, **how: Any) -> Worker:
-        return Worker(load(self.file), KEYS, **{"commit_every": 0.2, **how})
+    def worker(self, **how: Any) -> Worker | Staged:
+        return worker_of(load(self.file), KEYS, **{"commit_every": 0.2, **how})
 
     def serve(self, **how: Any) -> Counters:
         """One worker in this process, until all the source holds is committed."""

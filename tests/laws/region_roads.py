@@ -48,7 +48,7 @@ def blocks_of(
     router = Router(policy, KEYS, {role: Served("visits.view", NAME, "")}, len(parts))
     codec = BlockCodec(KEYS)
     log: list[list[Record]] = [[] for _ in range(regions_of(policy.views[role]))]
-    router.begin({p: 0 for p in range(len(parts))})
+    router.begin(dict.fromkeys(range(len(parts)), 0))
     left = {p: len(part) for p, part in enumerate(parts)}
 
     def commit() -> None:

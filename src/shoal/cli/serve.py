@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from shoal.runtime.kafka.serve.journal import Journal
     from shoal.runtime.kafka.serve.membership import Protocol
     from shoal.runtime.kafka.serve.metrics import Page
+    from shoal.runtime.kafka.serve.service import Serving
     from shoal.runtime.sql.provision import Plan as TablesPlan
     from shoal.runtime.sql.provision import Tables
     from shoal.web.live import LivePage
@@ -157,11 +158,11 @@ def run(
     from shoal.policy.load import load
     from shoal.runtime.kafka.formats.registry import codec_of
     from shoal.runtime.kafka.provision.served import served_now
+    from shoal.runtime.kafka.regions.stages import worker_of
     from shoal.runtime.kafka.serve.counters import Counters
     from shoal.runtime.kafka.serve.journal import Journal
     from shoal.runtime.kafka.serve.membership import Membership, checked_name
     from shoal.runtime.kafka.serve.service import Service
-    from shoal.runtime.kafka.serve.worker import Worker
     from shoal.runtime.warm import warm
 
     if protocol not in ("classic", "consumer"):
@@ -181,14 +182,14 @@ def run(
     look = shown.board.look if shown is not None else _nobody
     codecs: list[Any] = []
 
-    def make(latest: Policy) -> Worker:
+    def make(latest: Policy) -> Serving:
         counters.restoring = True
         codec = codec_of(latest)
         if codec is not None:
             codec.register({role: one.topic for role, one in served_now(latest).items()})
             codecs.append(codec)
         options: dict[str, Any] = {"commit_every": commit_every, "membership": member, "codec": codec, "verify": verify}
-        return Worker(latest, KeyRing.load(), counters=counters, say=told, **options)
+        return worker_of(latest, KeyRing.load(), counters=counters, say=told, **options)
 
     if any(view.promises for view in loaded.views.values()):
         told("loading what views with promises compute by; what this machine has not compiled yet is compiled first")

@@ -10,13 +10,15 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import TIMEOUT, Source, committed, ends_of, library, told
+from shoal.connect.kafka import TIMEOUT, Source, committed, ends_of, internal, library, told
 from shoal.core.errors import PolicyError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy, View
 from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.provision.control import send, wait_for_rest
 from shoal.runtime.kafka.provision.served import Served
+from shoal.runtime.kafka.regions.wish import regions_of
+from shoal.runtime.kafka.serve.membership import Membership, group_of
 from shoal.runtime.kafka.serve.worker import Fill, Worker
 
 NEAR = 5_000  # records that may be left for the moment when the workers stand still
@@ -36,10 +38,15 @@ class Log:
     @classmethod
     def of(cls, source: Source) -> Log:
         """The log of a source, with the group of its workers."""
-        made = cls(source.properties, source.topic, 0, source.group)
-        listed = made._asked(lambda: made._consumer.list_topics(source.topic, timeout=TIMEOUT)).topics[source.topic]
+        return cls.on(source, source.topic)
+
+    @classmethod
+    def on(cls, source: Source, topic: str, group: str | None = None) -> Log:
+        """The log of a topic that belongs to a source."""
+        made = cls(source.properties, topic, 0, group or source.group)
+        listed = made._asked(lambda: made._consumer.list_topics(topic, timeout=TIMEOUT)).topics[topic]
         if listed.error is not None:
-            raise told(listed.error, f"asking for {source.topic}")
+            raise told(listed.error, f"asking for {topic}")
         made._partitions = list(listed.partitions)
         return made
 
@@ -50,6 +57,17 @@ class Log:
     def ends(self) -> dict[int, int]:
         """The offset after the last record of each partition."""
         return {p: end for p, (_, end) in self._watermarks().items()}
+
+    def settled(self, seconds: float = 2 * TIMEOUT) -> dict[int, int]:
+        """:meth:`ends`, once no transaction is open: one is marked on its partitions a moment after it has happened."""
+        places = [self._kafka.TopicPartition(self._topic, p) for p in self._partitions]
+        end = time.monotonic() + seconds
+        while True:
+            ends = self.ends()
+            written = {p.partition: self._consumer.get_watermark_offsets(p, timeout=TIMEOUT)[1] for p in places}
+            if ends == written or time.monotonic() > end:
+                return ends
+            time.sleep(0.1)
 
     def since(self, milliseconds: int) -> dict[int, int]:
         """The first record of each partition that is not older."""
@@ -147,9 +165,21 @@ def backfill(
     them at rest the views stand where they do.
     """
     upto = log.committed()
+    parted = {role: one for role, one in served.items() if regions_of(policy.views[role])}
+    topic = internal(str(policy.source["topic"]), "regions")
+    regions = Log.on(Source(policy.source, policy.path), topic) if parted else None
+    begins = regions.ends() if regions is not None else {}
     worker = Worker(policy, keys, fill=Fill(served, group, upto), codec=codec, commit_every=commit_every)
     read = worker.run().read
     worker.wait_until_shown()
+    if regions is not None:  # what the first stage has written is read by the second, in a group of its own, too
+        begun = {role: msgspec.structs.replace(one, starts=begins) for role, one in parted.items()}
+        second = Fill(begun, group_of(group, of_regions=True), regions.settled())
+        how = Membership(of_regions=True)
+        worker = Worker(policy, keys, fill=second, codec=codec, commit_every=commit_every, membership=how)
+        worker.run()
+        worker.wait_until_shown()
+        regions.close()
     return read
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from shoal.connect.kafka import TIMEOUT, KafkaError, internal, kind_of, library, missing, told, topics_of
+from shoal.runtime.kafka.serve.membership import group_of
 
 Word = Literal["pause", "resume", "reload"]
 LOOK = 0.5  # seconds between two looks at the topic
@@ -107,13 +108,19 @@ def wait_for_rest(properties: Mapping[str, Any], group: str, seconds: float = 12
     kafka = library()
     admin = kafka.admin.AdminClient({**properties, "log_level": 0})
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            if not admin.describe_consumer_groups([group])[group].result(TIMEOUT).members:
-                return
-        except kafka.KafkaException as error:
-            if error.args[0].name() == "GROUP_ID_NOT_FOUND":
-                return  # nobody ever worked
-            raise told(error.args[0], "asking for workers") from None
-        time.sleep(0.3)
-    raise KafkaError(f"workers are still at work after {seconds:.0f} s", where=group)
+    # both stages: the second one, where there is one, goes after the first
+    for stage in (group, group_of(group, of_regions=True)):
+        while _at_work(admin, stage):
+            if time.monotonic() > end:
+                raise KafkaError(f"workers are still at work after {seconds:.0f} s", where=stage)
+            time.sleep(0.3)
+
+
+def _at_work(admin: Any, group: str) -> bool:
+    kafka = library()
+    try:
+        return bool(admin.describe_consumer_groups([group])[group].result(TIMEOUT).members)
+    except kafka.KafkaException as error:
+        if error.args[0].name() == "GROUP_ID_NOT_FOUND":
+            return False  # nobody ever worked
+        raise told(error.args[0], "asking for workers") from None

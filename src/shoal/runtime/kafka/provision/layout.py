@@ -10,12 +10,21 @@ from shoal.connect.kafka import Source, internal
 from shoal.core.errors import PolicyError
 from shoal.core.time import duration
 from shoal.policy.document import Policy, View
+from shoal.runtime.kafka.regions.wish import routed, topics_for
+from shoal.runtime.kafka.serve.membership import group_of
 
 # state is written over and over: small segments, so that what is old goes soon
 COMPACTED = {"cleanup.policy": "compact", "segment.bytes": str(64 << 20), "segment.ms": "3600000"}
 # what a worker does with what the service keeps for itself
-KEPT = {"changelog": ("READ", "WRITE"), "dead": ("WRITE",), "audit": ("READ",), "control": ("READ",)}
-SERVICE = ("topic", "partitions", "retention", "start", "key", "replication")
+KEPT = {
+    **dict.fromkeys(("changelog", "regions", "cuts"), ("READ", "WRITE")),
+    "dead": ("WRITE",),
+    "audit": ("READ",),
+    "control": ("READ",),
+}
+SERVICE = ("topic", "partitions", "retention", "start", "key", "replication", "repartition")
+# sealed copies of records: long enough to restart after a long week-end, no longer
+PASSING = {"cleanup.policy": "delete", "retention.ms": str(7 * 24 * 3600 * 1000)}
 
 
 class Right(NamedTuple):
@@ -72,6 +81,10 @@ def layout(policy: Policy, partitions: int, served: Mapping[str, str] | None = N
         Topic(internal(source, "audit"), 1, {"retention.ms": "-1"}),
         Topic(internal(source, "control"), 1, COMPACTED),
     ]
+    if counts := routed(policy):
+        regions, states, cuts = topics_for(source)
+        most = max(counts.values())
+        own += [Topic(regions, most, PASSING), Topic(states, most, COMPACTED), Topic(cuts, 1, COMPACTED)]
     topics = {topic.name: topic for topic in own}
     kept = tuple(topics)
     rights: set[Right] = set()
@@ -107,6 +120,8 @@ def layout(policy: Policy, partitions: int, served: Mapping[str, str] | None = N
             raise PolicyError("the worker's user must not be a role's", where="source.worker")
         users.append(worker)
         rights |= worker_rights(worker, source, described.group, tuple(views.values()), kept)
+        if counts:
+            rights.add(Right(f"User:{worker}", "READ", "GROUP", group_of(described.group, of_regions=True)))
     return Layout(source, topics, tuple(users), frozenset(rights), views, kept, worker)
 
 

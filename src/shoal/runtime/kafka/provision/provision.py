@@ -23,6 +23,8 @@ from shoal.runtime.kafka.provision.layout import Layout, Topic, layout
 from shoal.runtime.kafka.provision.plan import Plan
 from shoal.runtime.kafka.provision.refusals import at_home_nowhere, check, is_ours, paths_of, refuse_closeness
 from shoal.runtime.kafka.provision.served import Served, former_topics, served_next, served_of
+from shoal.runtime.kafka.regions.wish import cost_told, routed, topics_for
+from shoal.runtime.kafka.serve.membership import group_of
 from shoal.runtime.kafka.serve.stateful import reuse_told, reuses
 from shoal.runtime.provision.change import Change
 from shoal.runtime.provision.passwords import password_of, refuse_shared_variables
@@ -108,7 +110,7 @@ class Provisioner:
             tuple(changes),
             tuple(wider),
             tuple(refusals),
-            (*(reuse_told(role) for role in self.policy.views if reuses(self.policy, role)), *self._unlike(wanted)),
+            (*self._notes(partitions), *self._unlike(wanted)),
             served,
             new,
             left,
@@ -117,6 +119,11 @@ class Provisioner:
             tuple(steps),
             tuple(switch),
         )
+
+    def _notes(self, partitions: int) -> tuple[str, ...]:
+        promising = {role: view for role, view in self.policy.views.items() if view.promises}
+        told = [reuse_told(role) for role in promising if reuses(self.policy, role)]
+        return (*told, *cost_told(routed(self.policy), self.source.topic, partitions, promising))
 
     def apply(self, plan: Plan, *, allow_wider: bool = False, keys: KeyRing | None = None) -> None:
         """Carry out a plan and write it down. Idempotent: what is already so is not touched.
@@ -136,7 +143,8 @@ class Provisioner:
         mine = checks_of(self.policy, keys) if keys is not None else {}
         refuse_other_keys(known, mine, "serve apply")
         if plan.anew:  # what the group has read was of another source
-            self.cluster.delete_group(group, idle=True)
+            for of_regions in (False, True):
+                self.cluster.delete_group(group_of(group, of_regions=of_regions), idle=True)
         log = Log(self.properties, topic, self.cluster.partitions([topic])[topic], group)
         at_work = bool(plan.new) and bool(log.committed())
         if at_work and keys is None:
@@ -188,7 +196,7 @@ class Provisioner:
         wanted = layout(self.policy, self.cluster.partitions([topic]).get(topic, 1), served)
         # whoever was let in last, too, though the policy may have forgotten them since
         former = {u for v in (last or {"views": {}})["views"].values() for u in v["users"]}
-        topics, roles = {*wanted.topics, *served.values()}, {*wanted.views, *served}
+        topics, roles = {*wanted.topics, *served.values(), *topics_for(topic)}, {*wanted.views, *served}
         now, people = self.cluster.rights(), wanted.principals | {f"User:{u}" for u in (*former, wanted.worker)}
         mine = {r for r in now if r.principal in people and is_ours(r, topics, roles, self.source)}
         mine |= now & wanted.rights
@@ -201,7 +209,8 @@ class Provisioner:
             log = Audit(self.properties, topic)
             log.write({"at": int(time.time()), "by": log.by, "dataset": self.policy.dataset, "destroyed": True})
         # what a group has read of the source says nothing about views that are made anew
-        for group in (self.source.group, *self.cluster.groups(backfill_group(topic, ""))):
+        own = [group_of(self.source.group, of_regions=stage) for stage in (False, True)]
+        for group in (*own, *self.cluster.groups(backfill_group(topic, ""))):
             self.cluster.delete_group(group)
         return [
             *[Change("revoke", "right", r.principal, f"{r.operation} {r.resource} {r.name}") for r in sorted(mine)],
@@ -298,7 +307,8 @@ class Provisioner:
         self, wanted: Layout, former: Mapping[str, str], changes: list[Change], switch: list[Callable[[], None]]
     ) -> None:
         """Topics of former versions and of views that are no more: two generalizations of one record intersect."""
-        old = sorted(self.cluster.partitions(set(former.values()) - set(wanted.views.values())))
+        gone = set(former.values()) | set(topics_for(self.source.topic))
+        old = sorted(self.cluster.partitions(gone - set(wanted.topics)))
         changes += [Change("delete", "topic", name, "a former version") for name in old]
         if old:
             switch.append(lambda: self.cluster.delete_topics(old))

@@ -9,6 +9,8 @@ from shoal.core.errors import PolicyError
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.provision.backfill import start_of
 from shoal.runtime.kafka.provision.layout import Layout, Right
+from shoal.runtime.kafka.regions.wish import check as check_regions
+from shoal.runtime.kafka.regions.wish import regions_of
 from shoal.runtime.kafka.serve.stateful import check as stateful_check
 from shoal.runtime.kafka.serve.stateful import remembers
 from shoal.views.role_view import RoleView
@@ -18,6 +20,7 @@ def check(policy: Policy) -> None:
     """Every view can be served, or none is: an invalid role is never dropped silently."""
     for role, view in policy.views.items():
         start_of(view)
+        check_regions(policy, role)
         if remembers(view, RoleView.of(policy, role)):
             stateful_check(policy, role)
         if view.promises and view.service.get("key", "drop") == "pass":
@@ -55,9 +58,9 @@ def refuse_closeness(policy: Policy) -> None:
     """t-closeness, and whatever else compares a group with all rows, needs the distribution of the whole stream."""
     for role, view in policy.views.items():
         whole = [p.use for p in view.promises if p.compares_with_all]
-        if whole:
+        if whole and regions_of(view) != 1:
             raise PolicyError(
                 f"{whole[0]} does not compose over partitions: each sees its own distribution",
                 where=f"views.{role}.promises",
-                hint="use a source of one partition, or l-diversity",
+                hint="`service: {repartition: 1}` brings all records together; or use l-diversity",
             )

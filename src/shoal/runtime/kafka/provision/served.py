@@ -18,6 +18,7 @@ from shoal.connect.kafka import Source
 from shoal.core.errors import PolicyError
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.provision.audit import Applying, Audit
+from shoal.runtime.kafka.regions.wish import regions_of
 from shoal.runtime.provision.said import said
 
 
@@ -50,6 +51,8 @@ def definition(policy: Policy, role: str) -> str:
         "topic": view.service.get("topic"),
         "columns": {n: said(c) for n, c in policy.schema.columns.items()},
     }
+    if count := regions_of(view):  # where its state lives: a view that is parted otherwise begins anew
+        whole["regions"] = count
     return hashlib.sha256(msgspec.json.encode(whole, order="sorted")).hexdigest()[:16]
 
 

@@ -23,7 +23,7 @@ STEPS, BITS = 3, 16  # of a path: its most general steps, and the bits of each, 
 LEAST, SAMPLE = 4_000, 20_000  # records to cut by, at least and at most
 LOOK, SELDOM = 20_000, 1_000_000  # records between two looks at the load: at first, and where nothing is to be gained
 UNEVEN = 2.0  # times its share that a region may have before cuts are drawn anew
-ENOUGH = 0.8  # of the people among whom a record would hide without cuts
+ENOUGH = 0.5  # of the people among whom a record would hide without cuts
 CROWDS = 4  # times the people of a group that must meet while records are held
 
 

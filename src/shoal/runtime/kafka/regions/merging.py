@@ -63,20 +63,22 @@ class RegionRunner:
             if block.region != self._region:
                 raise SealedError("a block stands in another region's partition", where="the topic of regions")
             ready += self._taken(block)
-        out, bad = self.inner.push(ready) if ready else ([], [])
+        out, bad = self.inner.push(ready)
         bad, self._refused = [*self._refused, *bad], []
         return out, bad
 
     def tick(self, now: int) -> list[Outgoing]:
         """See :class:`~shoal.runtime.kafka.serve.stateful.Stateful`."""
-        out: list[Outgoing] = []
+        released: list[Entry] = []
         if self._waiting:
             self._quiet += 1
-            if self._quiet >= PATIENCE:
-                out, bad = self.inner.push(released := self._released(END))
-                odd = {(r.partition, r.offset) for r in bad}
-                self._refused += [e for e in released if (e.partition, e.offset) in odd]
-        return out + (self.inner.tick(now) if self.inner.clock is not None else [])
+            released = self._released(END) if self._quiet >= PATIENCE else []
+        out, bad = self.inner.push(released)
+        odd = {(r.partition, r.offset) for r in bad}
+        self._refused += [e for e in released if (e.partition, e.offset) in odd]
+        if self.inner.clock is not None:
+            out += self.inner.tick(now)
+        return out
 
     def snapshot(self) -> bytes:
         """See :class:`~shoal.runtime.kafka.serve.stateful.Stateful`."""

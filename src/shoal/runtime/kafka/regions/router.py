@@ -87,9 +87,12 @@ class Router:
         """These have nothing more to read for now."""
         self._ended |= {p for p in partitions if p in self._next}
 
-    def restless(self) -> set[int]:
-        """Partitions about which something is to be said, though none of their records waits to be committed."""
-        return {p for p in self._next if (told := self._told.get(p)) is None or self._mark(p).ended != told.ended}
+    def restless(self) -> dict[int, int]:
+        """Partitions about which something new is to be said, and where they stand, records of theirs or not."""
+        if not self._glance.timed:
+            return {}
+        said = {p: self._told.get(p) for p in self._next}
+        return {p: self._next[p] for p, told in said.items() if told is None or self._mark(p).ended != told.ended}
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """Regions and blocks of this commit. A region without records gets the marks: others' times wait for them."""

@@ -47,6 +47,7 @@ class Counters:
         default_factory=WeakKeyDictionary, repr=False, compare=False
     )
     restoring: bool = True  # not ready: partitions are not assigned, or their state is being read
+    regions: Counters | None = None  # of the second stage, if views are repartitioned
 
     @classmethod
     def of(cls, roles: list[str]) -> Counters:
@@ -54,6 +55,17 @@ class Counters:
         made = cls()
         made.know(roles)
         return made
+
+    def beside(self) -> Counters:
+        """Counters of a second stage: what it counts by view stands among ours, what it reads does not."""
+        names = ("written", "withheld", "reasons", "held", "state_bytes", "smallest", "oldest", "judged", "unjudged")
+        self.regions = Counters(verify=self.verify, **{name: getattr(self, name) for name in names})
+        return self.regions
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a stage has no partitions yet, or reads their state."""
+        return self.restoring or (self.regions is not None and self.regions.restoring)
 
     def know(self, roles: list[str]) -> None:
         """Count these views, too, from zero."""

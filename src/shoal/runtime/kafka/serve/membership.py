@@ -31,6 +31,7 @@ class Membership(NamedTuple):
     protocol: Protocol = "classic"
     name: str | None = None
     session: float = SESSION
+    of_regions: bool = False  # of the second stage, which reads the topic of regions
 
 
 def checked_name(name: str | None) -> str | None:
@@ -44,13 +45,23 @@ def checked_name(name: str | None) -> str | None:
     return name
 
 
-def transactional_id(topic: str, name: str | None) -> str:
+def transactional_id(topic: str, name: str | None, *, of_regions: bool = False) -> str:
     """The id of a worker's transactions. With a name it stays the same: a new start ends what the former left open.
 
-    >>> transactional_id("patients", "shoal-0")
-    'shoal-patients-shoal-0'
+    >>> transactional_id("patients", "shoal-0"), transactional_id("patients", "shoal-0", of_regions=True)
+    ('shoal-patients-shoal-0', 'shoal-patients-shoal-0@regions')
     """
-    return f"shoal-{topic}-{name or uuid.uuid4().hex}"
+    # no worker's name has an @: the two stages of one never end each other's transactions
+    return f"shoal-{topic}-{name or uuid.uuid4().hex}{'@regions' if of_regions else ''}"
+
+
+def group_of(group: str, *, of_regions: bool) -> str:
+    """The group of a stage: the one of the source, or that of the topic of regions.
+
+    >>> group_of("shoal-patients", of_regions=True)
+    'shoal-patients-regions'
+    """
+    return f"{group}-regions" if of_regions else group
 
 
 def refuse_twin(error: Any, how: Membership) -> None:

@@ -103,6 +103,13 @@ class Metrics:
         for partition, unread in dict(now.lag).items():
             lag.add_metric([str(partition)], unread)
         yield lag
+        if now.regions is not None:
+            inner = core.GaugeMetricFamily(
+                "shoal_regions_lag_blocks", "Blocks of the topic of regions that are not read yet.", labels=["region"]
+            )
+            for region, unread in dict(now.regions.lag).items():
+                inner.add_metric([str(region)], unread)
+            yield inner
 
     def _state(self) -> Iterator[Any]:
         core, now = _library(), self._counters
@@ -111,7 +118,7 @@ class Metrics:
             state.add_metric([view], size)
         yield state
         yield core.GaugeMetricFamily("shoal_restore_seconds", "The last restore of state.", value=now.restore_seconds)
-        ready = float(not now.restoring and not now.paused)
+        ready = float(not now.waiting and not now.paused)
         yield core.GaugeMetricFamily("shoal_ready", "Whether records are read and published.", value=ready)
         yield core.GaugeMetricFamily("shoal_paused", "Whether an order says to stand still.", value=float(now.paused))
 
@@ -132,7 +139,7 @@ class Health:
     @property
     def ready(self) -> bool:
         """Partitions are assigned, their state is restored, and no order says to stand still."""
-        return not self._counters.restoring and not self._counters.paused and self.live
+        return not self._counters.waiting and not self._counters.paused and self.live
 
 
 class Page:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from shoal.connect.kafka import KafkaError, Source
 from shoal.policy.document import Policy
@@ -15,7 +16,6 @@ from shoal.policy.load import load
 from shoal.runtime.kafka.provision.backfill import Log
 from shoal.runtime.kafka.provision.control import Control, Order
 from shoal.runtime.kafka.serve.counters import Counters
-from shoal.runtime.kafka.serve.worker import Worker
 
 FIRST, LONGEST = 1.0, 30.0  # seconds before a new start
 WELL = 60.0  # seconds of work after which an earlier loss is forgotten
@@ -37,13 +37,20 @@ HOPELESS = {
 }
 
 
+class Serving(Protocol):
+    """A worker, in one stage or two."""
+
+    def run(self, stop: Callable[[], bool] = lambda: False) -> Counters:
+        """Serve until asked to stop."""
+
+
 class Service:
     """Runs the views of a policy file until asked to stop."""
 
     def __init__(
         self,
         path: str | Path,
-        make: Callable[[Policy], Worker],
+        make: Callable[[Policy], Serving],
         *,
         counters: Counters | None = None,
         say: Callable[[str], None] = lambda text: None,

@@ -20,6 +20,9 @@ from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.provision.audit import Audit
 from shoal.runtime.kafka.provision.key_checks import checks_of, refuse_other_keys
 from shoal.runtime.kafka.provision.served import Served, served_by
+from shoal.runtime.kafka.regions.blocks import BlockCodec
+from shoal.runtime.kafka.regions.repartition import Repartition
+from shoal.runtime.kafka.regions.wish import regions_of
 from shoal.runtime.kafka.serve.binding import SOURCE, Binding
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.masking import Masking
@@ -28,6 +31,7 @@ from shoal.runtime.kafka.serve.membership import (
     attach,
     checked_name,
     detach,
+    group_of,
     member,
     refuse_twin,
     transactional_id,
@@ -72,13 +76,18 @@ class Worker:
     ) -> None:
         self._kafka = library()
         source = Source(policy.source, policy.path)
-        self._properties, self._topic = source.properties, source.topic
-        self._changelog, self._dead = internal(self._topic, "changelog"), internal(self._topic, "dead")
-        self._group = fill.group if fill is not None else source.group
+        self._properties, self._source = source.properties, source.topic
+        # the second stage reads the topic of regions as the first one reads the source
+        self._of_regions = of_regions = membership.of_regions
+        self._topic = internal(source.topic, "regions") if of_regions else source.topic
+        self._changelog, self._dead = internal(self._topic, "changelog"), internal(self._source, "dead")
+        self._group = fill.group if fill is not None else group_of(source.group, of_regions=of_regions)
         self._verify = verify
         self._commit_every, self._batch, self._how = commit_every, batch, membership
         checked_name(membership.name)
-        self._policy, self._keys, self._codec, self._say = policy, keys, codec, say
+        self._policy, self._keys, self._say = policy, keys, say
+        self._codec: Codec | None = BlockCodec(keys, codec) if of_regions else codec
+        self._stream: Repartition | None = None  # the first stage, if a view asks for it
         self._served: Mapping[str, Served] | None = fill.served if fill is not None else None
         self._upto: Mapping[int, int] | None = fill.upto if fill is not None else None
         self._shards: dict[int, list[Shard]] = {}
@@ -90,17 +99,25 @@ class Worker:
         self._binding: Binding | None = None  # none while a view is filled from the log, in a group of its own
         self._assignment: set[int] = set()
         self.counters = counters or Counters()
-        self.counters.know(list(self._served or policy.views))
+        self.counters.know(list(fill.served if fill is not None else policy.views))
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> Counters:
         """Serve until ``stop`` says so; what was read is committed before it returns."""
-        self._out = Transactions(self._properties, self._topic, transactional_id(self._topic, self._how.name))
-        self._views = dict(self._served or self._applied())
+        name = transactional_id(self._source, self._how.name, of_regions=self._of_regions)
+        self._out = Transactions(self._properties, self._topic, name)
+        served = self._served if self._served is not None else self._applied()
+        self._views = {r: s for r, s in served.items() if bool(regions_of(self._policy.views[r])) == self._of_regions}
+        others = {} if self._of_regions else {r: s for r, s in served.items() if r not in self._views}
+        # where views begin is said in offsets of the source: the first stage leaves out what was before
+        counted = self._of_regions and self._binding is not None
+        self._starts = {r: {} if counted else s.starts for r, s in {**self._views, **others}.items()}
+        if others:
+            self._stream = Repartition(self._policy, self._keys, self._properties, others, self._out)
         self._masking = Masking(self._policy, self._keys, self._views, self._codec)
         topics = [one.topic for one in self._views.values()]
         counts = self._out.partitions([*topics, self._changelog])
         self._room = counts[self._changelog]  # partitions of the source that were there when it was applied
-        self._masking.open(self._topic, counts)
+        self._masking.open(self._source, counts)
         decode = self._codec.decode if self._codec else None
         self._restorer = Restorer(
             self._policy, self._keys, self._properties, self._topic, self.counters, self._say, decode, self._verify
@@ -129,6 +146,8 @@ class Worker:
             gc.enable()
             gc.unfreeze()
             self._consumer.close()
+            if self._stream is not None:
+                self._stream.close()
         return self.counters
 
     def wait_until_shown(self) -> None:
@@ -139,13 +158,13 @@ class Worker:
 
     def _applied(self) -> dict[str, Served]:
         """The views as they were applied: to this source, and with these keys."""
-        entry = Audit(self._properties, self._topic).newest()
+        entry = Audit(self._properties, self._source).newest()
         served = served_by(self._policy, entry)
         refuse_other_keys((entry or {}).get("keys", {}), checks_of(self._policy, self._keys), "serve run")
         self._admin = self._kafka.admin.AdminClient({**self._properties, "log_level": 0})
         now = topic_id(self._admin, self._topic)
         self._binding = Binding(self._topic, now, Seal(self._keys))
-        self._binding.check(entry, now)
+        self._binding.check(None if self._of_regions else entry, now)
         return served
 
     def _loop(self, stop: Callable[[], bool]) -> None:
@@ -171,7 +190,8 @@ class Worker:
                 if self._binding is not None:  # and so is one that was made again
                     self._binding.check(None, topic_id(self._admin, self._topic))
                 heard = read
-            if self._masking.fullest >= COMMIT_RECORDS or time.monotonic() >= due:
+            held = max(self._masking.fullest, self._stream.router.held if self._stream is not None else 0)
+            if held >= COMMIT_RECORDS or time.monotonic() >= due:
                 self._commit()
                 took.append(time.monotonic() - read)
                 last = read
@@ -182,6 +202,8 @@ class Worker:
     def _see(self, ends: Mapping[int, int]) -> None:
         """After the records that came with it: these partitions have nothing more to read before these offsets."""
         self._done |= set(ends)
+        if self._stream is not None:
+            self._stream.router.end(ends)
         if self._upto is None:
             # marks of the producers' own transactions take offsets, too: they are not unread records
             passed = {p: max(self._reached.get(p, 0), self._positions.get(p, 0)) for p in ends}
@@ -197,6 +219,8 @@ class Worker:
             messages = [m for m in messages if m.offset() < self._upto.get(m.partition(), 0)]
         records = records_of(messages, decode)
         self._masking.take(records, self._shards)
+        if self._stream is not None and records:
+            self._stream.router.take(records)
         self._positions |= {record.partition: record.offset + 1 for record in records}
         self.counters.read += len(records)
 
@@ -216,6 +240,9 @@ class Worker:
         shards = [
             s for s in self._all_shards() if s.dirty or ticks or (s.partition in leaving and s.unsaved + s.ticked)
         ]
+        if self._stream is not None:  # who waits for a partition must hear that it has nothing, too
+            said = self._stream.router.restless()
+            self._positions = {p: max(at, self._reached.get(p, 0)) for p, at in said.items()} | self._positions
         if not self._positions and not shards and not ticks:
             return
         began = time.monotonic()
@@ -229,9 +256,11 @@ class Worker:
         with self._out.transaction(self._consumer, self._positions, notes):
             for role, served in self._views.items():
                 self._out.write_all(served.topic, self._masking.mixed(role, commit))
-            for record, letter in self._masking.letters(self._topic):
+            for record, letter in self._masking.letters(self._source):
                 self._out.write(self._dead, letter, None, record.partition, record.timestamp)
             self._keep(shards, leaving, ticks or [])
+            if self._stream is not None:
+                self._stream.write()
             for partition, at in self._positions.items():
                 kept = [s for s in self._shards.get(partition, []) if s.since >= 0]
                 stands = {s.view: s.stand() for s in kept}
@@ -274,6 +303,8 @@ class Worker:
 
     def _forget(self) -> None:
         self._masking.forget()
+        if self._stream is not None:
+            self._stream.committed()
         self._positions = {}
         for shard in self._all_shards():
             shard.dirty = False
@@ -294,7 +325,7 @@ class Worker:
         wanted = [view for view, _ in names.values()] + ([SOURCE] if self._binding is not None else [])
         found = self._restorer.look(notes, wanted) if wanted and partitions else {}
         ends = ends_of(consumer, self._topic, [place.partition for place in partitions])
-        starts = {role: one.starts for role, one in self._views.items()}
+        starts = self._starts
         for place in partitions:
             said, group = found.get(place.partition, {}), stored[place.partition].offset
             at = group if group >= 0 else None
@@ -309,6 +340,8 @@ class Worker:
         for role, out in late.items():
             self._masking.pending[role] += out
         self._assignment |= {place.partition for place in partitions}
+        if self._stream is not None:
+            self._stream.router.begin({place.partition: place.offset for place in partitions})
         attach(consumer, self._how, partitions)
         self.counters.restore_seconds = time.monotonic() - began
         self.counters.restoring = False
@@ -358,6 +391,8 @@ class Worker:
             self._reached.pop(place.partition, None)
             self._assignment.discard(place.partition)
             self.counters.lag.pop(place.partition, None)
+        if self._stream is not None:
+            self._stream.router.leave([place.partition for place in partitions])
         detach(consumer, self._how, partitions)
 
     def _gone(self, consumer: Any, partitions: list[Any]) -> None:

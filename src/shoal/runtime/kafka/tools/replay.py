@@ -21,6 +21,7 @@ from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.formats.registry import codec_of
 from shoal.runtime.kafka.provision.served import Served, served_now
+from shoal.runtime.kafka.regions.wish import unrouted
 from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.masking import Masking
 from shoal.runtime.kafka.serve.shards import Shard, records_of
@@ -162,13 +163,12 @@ class Replay:
 
     def _try_on(self, served: Mapping[str, Served]) -> None:
         """The views as the workers have them, to try records on; nothing of it is published or kept."""
-        self._masking = Masking(self._policy, self._keys, served, self._codec)
+        policy = unrouted(self._policy)  # what a region publishes is tried as the record it is
+        self._masking = Masking(policy, self._keys, served, self._codec)
         self._masking.open(self._topic, {one.topic: 1 for one in served.values()})
         dressed, seal = self._masking.disguises, Seal(self._keys)
         self._shards = [
-            Shard(
-                role, served[role].name, 0, stateful.start(self._policy, role, 0, self._keys, dressed[role], None), seal
-            )
+            Shard(role, served[role].name, 0, stateful.start(policy, role, 0, self._keys, dressed[role], None), seal)
             for role in self._masking.stateful
         ]
 
