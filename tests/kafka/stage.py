@@ -19,6 +19,7 @@ from shoal.core.keys import KeyRing
 from shoal.policy.load import load
 from shoal.runtime.kafka.provision.provision import Provisioner
 from shoal.runtime.kafka.regions.stages import Staged, worker_of
+from shoal.runtime.kafka.regions.wish import routed
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.worker import Worker
 
@@ -129,7 +130,14 @@ class Stage:
             looked = worker.counters.commits
             return self.committed() >= self.written()
 
-        return worker.run(done)
+        def all_done() -> bool:
+            """Both stages, and nothing waits for a partition any more."""
+            waiting = [worker.counters.held[role] for role in zero_delay]
+            return self.committed() >= self.written() and not self.unread_blocks() and not sum(waiting)
+
+        regions = routed(load(self.file))
+        zero_delay = [role for role in regions if not load(self.file).views[role].method.groups]
+        return worker.run(all_done if regions else done)
 
     def start(self, *words: str, secret: str = SECRET) -> subprocess.Popen[bytes]:
         """One worker as a process of its own."""
@@ -164,6 +172,20 @@ class Stage:
         finally:
             reader.close()
         return sum(max(0, p.offset) for p in places)
+
+    def unread_blocks(self) -> int:
+        """How many offsets of the topic of regions the second stage has before it."""
+        topic, group = f"{self.topic}.shoal.regions", f"shoal-{self.topic}-regions"
+        reader = Consumer({**self.cluster.login(), "group.id": group, "log_level": 0})
+        try:
+            count = len(reader.list_topics(topic, timeout=30).topics[topic].partitions)
+            places = [TopicPartition(topic, p) for p in range(count)]
+            ends = {p.partition: reader.get_watermark_offsets(p, 30)[1] for p in places}
+            return sum(ends[p.partition] - max(0, p.offset) for p in reader.committed(places, timeout=30))
+        except KafkaException:  # the group is just being found
+            return 1
+        finally:
+            reader.close()
 
     def until(self, done: Callable[[], bool]) -> None:
         end = time.monotonic() + GUARD
