@@ -44,7 +44,14 @@ PANELS = {
         ),
     ],
     "Engine": [
-        ("Lag", "short", [("max by (partition) (shoal_lag_records)", "partition {{partition}}")]),
+        (
+            "Lag",
+            "short",
+            [
+                ("max by (partition) (shoal_lag_records)", "partition {{partition}}"),
+                ("max by (region) (shoal_regions_lag_blocks)", "region {{region}}"),
+            ],
+        ),
         (
             "Commit latency",
             "s",

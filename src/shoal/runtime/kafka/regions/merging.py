@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from shoal.runtime.kafka.regions.blocks import UNTIMED, Block, Entry, Mark, SealedError, block_of
-from shoal.runtime.kafka.serve.output import Outgoing, Record
+from shoal.runtime.kafka.serve.dressed import Dressed
+from shoal.runtime.kafka.serve.output import Record
 
 if TYPE_CHECKING:
     from shoal.runtime.kafka.serve.stateful import MethodRunner
@@ -53,7 +54,7 @@ class RegionRunner:
         self._quiet = state.quiet if state is not None else 0
         self._refused = list(state.refused) if state is not None else []  # by a tick, which cannot say so
 
-    def push(self, records: Sequence[Record]) -> tuple[list[Outgoing], list[Record]]:
+    def push(self, records: Sequence[Record]) -> tuple[Dressed, list[Record]]:
         """See :class:`~shoal.runtime.kafka.serve.stateful.Stateful`."""
         ready: list[Entry] = []
         for record in records:
@@ -67,7 +68,7 @@ class RegionRunner:
         bad, self._refused = [*self._refused, *bad], []
         return out, bad
 
-    def tick(self, now: int) -> list[Outgoing]:
+    def tick(self, now: int) -> Dressed:
         """See :class:`~shoal.runtime.kafka.serve.stateful.Stateful`."""
         released: list[Entry] = []
         if self._waiting:
