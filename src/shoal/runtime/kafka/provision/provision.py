@@ -175,7 +175,8 @@ class Provisioner:
                 steps.did("paused")
                 fill()
                 steps.did("filled")
-                self.cluster.delete_group(filling)
+                for of_regions in (False, True):
+                    self.cluster.delete_group(group_of(filling, of_regions=of_regions))
             for step in plan.switch:
                 step()
             steps.did("switched")
