@@ -26,7 +26,14 @@ Labels = list[list[str | None]]  # per level, of each value
 
 
 class Paths:
-    """A column whose every value is a path of labels; the loss of a node is its level as a share of all levels."""
+    """A column whose every value is a path of labels; the loss of a node is its level as a share of all levels.
+
+    >>> from shoal.core.hierarchy.prefix import Prefix
+    >>> zips = Paths("zip", Column("quasi"), Prefix(length=3), bytes(32))
+    >>> zips.learn(pl.Series(["101"]))
+    >>> zips.depth
+    4
+    """
 
     reads_text = True  # whether the hierarchy is asked about texts, not about typed values
 
