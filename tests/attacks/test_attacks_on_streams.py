@@ -10,11 +10,18 @@ import polars as pl
 import pytest
 
 from shoal.core.cells import read
-from shoal.core.errors import InputError, UsageError
+from shoal.core.errors import InputError, PolicyError, UsageError
 from shoal.core.hierarchy.range import Range
+from shoal.core.keys import KeyRing
 from shoal.core.schema import Column, Schema
+from shoal.policy.document import Policy
+from shoal.policy.load import parse
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
+from shoal.release.job import job_of
+from shoal.release.stream import LocalRunner, StreamJob, stream_job
+from shoal.release.wishes import Wishes
+from shoal.runtime.kafka.serve.stateful import carrying_job
 from shoal.streams import STREAM_METHODS
 from shoal.streams.base import Batch, StreamMethod
 
@@ -204,3 +211,98 @@ def test_two_ways_to_be_missing_are_one_value(name: str) -> None:
         told[second] = push(stream, frame.cast({"who": pl.String, "diag": pl.Float64}), 0, 60)
     assert not told[None]
     assert told[7.0]
+
+
+LINKED = """
+dataset: visits
+source: {use: kafka, topic: visits, brokers: nowhere}
+columns:
+  at: {role: time, unit: s}
+  pid: {role: subject, type: str}
+  age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 120}}
+  diag: {role: sensitive, type: str}
+views:
+  research:
+    show: [pid, age, diag]
+    masks: {pid: {use: MASK}}
+    promises: [{use: k-anonymity, k: 3}]
+    method: {use: METHOD, delay: 30}
+"""
+RING = KeyRing({"default": {1: bytes(range(32))}})
+
+
+def linked(mask: str = "pseudonym", method: str = "batches", **more: str) -> Policy:
+    text = LINKED.replace("MASK", mask).replace("METHOD", method)
+    return parse(text + "".join(f"    {name}: {value}\n" for name, value in more.items()))
+
+
+@pytest.mark.parametrize("mask", ["pseudonym", "tokenize", "hash"])
+@pytest.mark.parametrize("method", ["batches", "castle", "fads"])
+def test_a_pseudonym_beside_the_groups_of_a_stream_is_refused_on_every_road(mask, method):
+    """Boxes of one person intersect in a stream as in a table."""
+    policy = linked(mask, method)
+    builds = [
+        lambda: job_of(Wishes({"policy": policy, "keys": RING})),
+        lambda: stream_job(policy, "research", RING),
+        lambda: carrying_job(policy, "research", RING),  # of a topic
+    ]
+    for build in builds:
+        with pytest.raises(PolicyError, match="links the records of one person"):
+            build()
+    job = job_of(Wishes({"policy": linked(mask, method, waive="[linked-rows]"), "keys": RING}))
+    assert job.waived == ("linked-rows",)
+    assert job_of(Wishes({"policy": linked("suppress", method), "keys": RING})).waived == ()
+
+
+def test_what_a_waived_pseudonym_costs_is_seen_and_said():
+    """The attack that is refused: who knows someone's ages of several visits finds them among their pseudonyms."""
+    rng = np.random.default_rng(3)
+    who = rng.integers(0, 40, 1200)
+    frame = pl.DataFrame(
+        {
+            "at": np.arange(1200),
+            "pid": [f"p{n}" for n in who],
+            "age": 20 + who + rng.integers(0, 8, 1200),
+            "diag": rng.choice(["a", "b"], 1200),
+        }
+    )
+    release = job_of(Wishes({"policy": linked(waive="[linked-rows]"), "keys": RING, "seed": 1})).run(frame)
+    assert "waiver: linked-rows" in release.report.notes
+    boxes = release.data.with_columns(
+        pl.col("age").str.extract_all(r"\d+").list.first().cast(pl.Int64).alias("low"),
+        pl.col("age").str.extract_all(r"\d+").list.last().cast(pl.Int64).alias("high"),
+    )
+    known = frame.group_by("pid").agg(pl.col("age").sort())
+    shown = boxes.group_by("pid").agg("low", "high")
+    alone = 0
+    for person in known.iter_rows(named=True):
+        ages = np.array(person["age"])
+        fits = [
+            row["pid"]
+            for row in shown.iter_rows(named=True)
+            if len(row["low"]) == len(ages)
+            and (np.sort(row["low"]) <= ages).all()
+            and (ages <= np.sort(row["high"])).all()
+        ]
+        alone += len(fits) == 1
+    assert alone > 20  # of 40, though every group has three people
+
+
+def test_a_waiver_of_a_stream_that_links_nothing_is_refused():
+    with pytest.raises(UsageError, match="has no effect"):
+        job_of(Wishes({"policy": linked("suppress", waive="[linked-rows]"), "keys": RING}))
+
+
+@pytest.mark.parametrize("method", ["batches", "castle", "fads"])
+def test_a_snapshot_of_other_promises_is_refused_by_every_method(method):
+    """A box of two people, published for k = 2, would be given again under k = 5; one of one value under l = 2."""
+    spec: Any = STREAM_METHODS.decode({"use": method, "delay": 6, "reuse": "forever"})
+    schema = Schema({"who": Column("subject"), "age": Column("quasi"), "diag": Column("sensitive")})
+    two, five = KAnonymity(2), KAnonymity(5)
+    runner = LocalRunner(StreamJob(schema=schema, promises=(two,), method=spec), bytes(32), lambda part: None)
+    runner.feed(pl.DataFrame({"who": [str(n) for n in range(12)], "age": [30] * 12, "diag": ["p"] * 12}))
+    state = runner.snapshot()
+    for promises in ((five,), (two, LDiversity(2, "diag"))):
+        job = StreamJob(schema=schema, promises=promises, method=spec)
+        with pytest.raises(UsageError, match="other promises"):
+            LocalRunner(job, bytes(32), lambda part: None, snapshot=state)

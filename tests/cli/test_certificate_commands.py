@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -75,3 +77,29 @@ def test_what_cannot_be_certified_is_refused_before_anything_is_written(shoal, t
     assert done.returncode > 1
     assert words in done.stderr
     assert sorted(file.name for file in table.iterdir()) == ["t.csv"]
+
+
+@pytest.mark.parametrize("part", ["t.csv", "r.csv"])
+def test_a_file_exchanged_while_the_release_is_made_gets_no_signature(shoal, table, monkeypatch, part):
+    """Somebody who may write in the folder swaps the input or the release before it is signed."""
+    anonymize = import_module("shoal.cli.anonymize")  # the package has a function of the same name
+    deliver = anonymize.deliver
+
+    def exchanged(*given: Any, **named: Any) -> Any:
+        written = deliver(*given, **named)
+        (table / part).write_text("sex,age,diag\nF,21,flu\n")
+        return written
+
+    monkeypatch.setattr(anonymize, "deliver", exchanged)
+    done = shoal(*MAKE, "-o", "r.csv", **KEY)
+    assert done.returncode == 3, done.stderr
+    assert "no certificate" in done.stderr
+    assert not (table / "c.json").exists()
+
+
+def test_a_table_of_a_database_is_refused_before_anything_is_read(shoal, tmp_path):
+    words = ("anonymize", "sqlite:nothing.db#patients", *ASKED, "--certificate", "c.json", "-o", "r.csv")
+    done = shoal(*words, **KEY)
+    assert done.returncode == 2
+    assert "a certificate names files" in done.stderr
+    assert list(tmp_path.iterdir()) == []

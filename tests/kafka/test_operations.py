@@ -61,7 +61,7 @@ def test_a_worker_is_ready_after_its_restore_and_its_metrics_add_up(stage):
     made.send([(b"Person, no json", "x")])
     words = [sys.executable, "-m", "shoal", "serve", "run", str(made.file), "--commit-every", "0.2"]
     process = subprocess.Popen(
-        [*words, "--metrics", ":0", "--log", "json"],
+        [*words, "--metrics", ":0", "--log", "json", "--verify", "1"],
         env={**os.environ, "SHOAL_KEY": SECRET},
         stderr=subprocess.PIPE,
         text=True,
@@ -84,6 +84,9 @@ def test_a_worker_is_ready_after_its_restore_and_its_metrics_add_up(stage):
         assert found["shoal_smallest_group", "research"] >= 5
         assert 0 < found["shoal_oldest_held_seconds", "research"] < 600
         assert found["shoal_commit_seconds_count", ""] >= 1
+        assert found["shoal_verify_share", ""] == 1
+        assert found["shoal_verify_checks_total", "research"] >= 1  # every group that was published was judged before
+        assert found["shoal_verify_not_judged_total", "research"] == 0
         assert get(port, "/livez")[0] == 200
     finally:
         process.send_signal(signal.SIGTERM)

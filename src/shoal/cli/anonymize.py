@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from shoal.cli.certifying import Certifying
 from shoal.cli.options import (
     ByPolicy,
     Columns,
@@ -15,7 +15,6 @@ from shoal.cli.options import (
     Promised,
     Reading,
     To,
-    only_with,
     read_for,
     wishes,
     with_tables,
@@ -24,7 +23,6 @@ from shoal.cli.terminal import File, all_types, answer, names, progress, say, te
 from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from shoal.core.keys import KeyRing
     from shoal.core.release import Release
     from shoal.release.base import Job
 
@@ -67,7 +65,8 @@ def anonymize(
         asked.refuse("quasi", "no quasi columns", "name the columns an outsider may know, or give a --policy")
     job = job_of(asked)
     check_output(to)
-    keys = None if certificate is None else signing_keys(to)
+    named = {"input": data, "policy": by.policy, "output": to.output, "report": to.report}
+    certifying = None if certificate is None else Certifying(certificate, to, named | {"means": curves.representatives})
     if not job.promises:
         raise UsageError("this view promises nothing", where=by.policy, hint="shoal view writes it")
     release = beyond_memory(job, data, to, reading)
@@ -75,16 +74,15 @@ def anonymize(
         frame = read_for(job, data, reading)
         with progress("anonymizing") as tell:
             release = job.fitting().run(frame, progress=tell)
-    deliver(release, job, to, reading.split, data=data, representatives=curves.representatives)
-    if certificate is not None and keys is not None:
-        files = {"input": data, "policy": by.policy, "output": to.output, "report": to.report}
+    written = deliver(release, job, to, reading.split, data=data, representatives=curves.representatives)
+    if certifying is not None:
         options = {
             "view": by.view,
             "waived": names(how.waive),
             "keep_order": how.keep_order,
             "append": bool(growing.append),
         }
-        write_certificate(certificate, release, job, keys, files, options)
+        certifying.write(release, job, options, written)
 
 
 def beyond_memory(job: Job, data: str, to: To, reading: Reading) -> Release | None:
@@ -103,48 +101,6 @@ def beyond_memory(job: Job, data: str, to: To, reading: Reading) -> Release | No
             progress=tell,
             tell=telling({*job.schema.columns, *reading.types}),
         )
-
-
-def signing_keys(to: To) -> KeyRing:
-    """The keys, if a certificate can be made as asked: said before any work is done."""
-    from shoal.connect.sql import is_address
-    from shoal.core.keys import KeyRing
-    from shoal.release.certificate import public_key
-
-    only_with(
-        to.output not in (None, "-") and not is_address(to.output or ""),
-        "`-o FILE`: a certificate names files",
-        certificate=True,
-    )
-    only_with(not to.dry_run, "a release, which --dry-run does not write", certificate=True)
-    keys = KeyRing.load()
-    public_key(keys)
-    return keys
-
-
-def write_certificate(
-    file: str, release: Release, job: Job, keys: KeyRing, files: Mapping[str, str | None], options: Mapping[str, Any]
-) -> None:
-    """Sign what was read and written, as it is on the disk now."""
-    import msgspec
-
-    from shoal.connect.files import write_text
-    from shoal.connect.formats import file_of, parts_of
-    from shoal.release.certificate import certify
-
-    if release.data is None:
-        say("no certificate: nothing was released")
-        return
-    signed = certify(
-        {part: [Path(file_of(p)) for p in parts_of(path)] for part, path in files.items() if path and path != "-"},
-        keys,
-        promises=[msgspec.to_builtins(promise, enc_hook=repr) for promise in job.promises],
-        findings=[str(finding) for finding in release.report.findings],
-        kept=release.report.verified,
-        options=options,
-    )
-    write_text(signed.decode(), file)
-    say(f"certificate: {file}")
 
 
 def title(data: str) -> str:
@@ -171,14 +127,14 @@ def check_output(to: To) -> None:
 
 def deliver(
     release: Release, job: Job, to: To, separator: str | None, *, data: str, representatives: str | None = None
-) -> None:
+) -> str | None:
     """Write the report, then the data, and say how it went; everything is made before a byte is written.
 
-    Where ``data`` is a table of a database, what leaves unchanged keeps its types.
+    Where ``data`` is a table of a database, what leaves unchanged keeps its types. Gives the digest of the file.
     """
     from shoal.connect import files, sql
 
-    target = to.output or "-"
+    target, written = to.output or "-", None
     text = release.report.json() if to.json else release.report.text()
     page = None if to.report is None else release.page(to.report)
     if not to.dry_run:
@@ -188,7 +144,7 @@ def deliver(
             like = data if sql.is_address(data) else None
             sql.write(release.data, target, like=like, untouched=job.unchanged, replace=to.replace)
         elif release.data is not None and not release.written:
-            files.write(release.data, target, separator=separator or ",")
+            written = files.write(release.data, target, separator=separator or ",")
         if representatives is not None:
             files.write(release.curves.representative_frame(), representatives, separator=separator or ",")
         release.settle()
@@ -199,3 +155,4 @@ def deliver(
         say("dry run: nothing was written")
     elif to.report is not None:
         say(f"report: {to.report}")
+    return written

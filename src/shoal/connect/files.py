@@ -8,6 +8,7 @@ and never onto a file that was read.
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import os
 import sys
@@ -119,14 +120,15 @@ def read_released(
     return frame
 
 
-def write(frame: pl.DataFrame, path: str, *, separator: str = ",", kind: Format | None = None) -> None:
+def write(frame: pl.DataFrame, path: str, *, separator: str = ",", kind: Format | None = None) -> str | None:
     """Write a table whole, or not at all; never onto a file that this command read.
 
-    Before the file takes its place it is read back and compared with what was to be written.
+    Before the file takes its place it is read back and compared with what was to be written. Gives the SHA-256 digest
+    of what was compared; none for a database or standard output.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     write(pl.DataFrame({"age": ["[20, 29]"]}), f"{folder}/r.csv")
+    ...     digest = write(pl.DataFrame({"age": ["[20, 29]"]}), f"{folder}/r.csv")
     ...     Path(folder, "r.csv").read_text()
     'age\\n"[20, 29]"\\n'
     """
@@ -137,10 +139,10 @@ def write(frame: pl.DataFrame, path: str, *, separator: str = ",", kind: Format 
         from shoal.connect import sql
 
         sql.write(frame, path)
-        return
+        return None
     if path == "-":
         _to_standard_output(frame, kind, separator)
-        return
+        return None
     if kind == "csv" and any(dtype.is_nested() for dtype in frame.dtypes):
         raise UsageError("CSV has no place for cells with parts", where=path, hint="write Parquet or NDJSON")
     with replacing(Path(path)) as out:
@@ -150,7 +152,7 @@ def write(frame: pl.DataFrame, path: str, *, separator: str = ",", kind: Format 
         else:
             with out.open("wb") as stream:
                 _write(frame, stream, kind, separator)
-        _compare(frame, out, path, kind, separator)
+        return _compare(frame, out, path, kind, separator)
 
 
 def _to_standard_output(frame: pl.DataFrame, kind: Format, separator: str) -> None:
@@ -168,8 +170,8 @@ def _to_standard_output(frame: pl.DataFrame, kind: Format, separator: str) -> No
         raise OutputError(f"cannot be written ({error.strerror})", where="standard output") from None
 
 
-def _compare(frame: pl.DataFrame, part: Path, path: str, kind: Format, separator: str) -> None:
-    """Read back what was written; a disk that lied must not leave a release behind."""
+def _compare(frame: pl.DataFrame, part: Path, path: str, kind: Format, separator: str) -> str:
+    """Read back what was written, and give its digest; a disk that lied must not leave a release behind."""
     names = [name for name, dtype in frame.schema.items() if dtype in COMPARED]
     try:
         raw = part.read_bytes()
@@ -197,6 +199,7 @@ def _compare(frame: pl.DataFrame, part: Path, path: str, kind: Format, separator
             where=path,
             hint="nothing was replaced; is the disk full or failing?",
         )
+    return hashlib.sha256(raw).hexdigest()
 
 
 def write_text(text: str, path: str) -> None:

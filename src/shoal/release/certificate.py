@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ class Signed(msgspec.Struct, frozen=True):
 
 
 def certify(
-    files: Mapping[str, Sequence[Path]],
+    files: Mapping[str, Sequence[Path | File]],
     keys: KeyRing,
     *,
     promises: Sequence[Mapping[str, Any]],
@@ -86,6 +87,8 @@ def certify(
 ) -> bytes:
     """A signed certificate, as the bytes of its file. ``files`` are paths by part: input, policy, output, report.
 
+    A path is read now; who must be sure that nobody exchanged it since hands over the digest of what was verified.
+
     >>> import tempfile
     >>> from shoal.core.keys import KeyRing
     >>> file = Path(tempfile.mkdtemp()) / "out.csv"
@@ -95,15 +98,13 @@ def certify(
     >>> check(made, files=[file]).kept
     True
     """
-    from datetime import UTC, datetime
-
     from shoal import __version__
 
     private = _private(keys, key)
     certificate = Certificate(
         program=f"shoal {__version__}",
         made=datetime.now(UTC).isoformat(timespec="seconds"),
-        files=[File.of(part, path) for part, paths in files.items() for path in paths],
+        files=[f if isinstance(f, File) else File.of(part, f) for part, named in files.items() for f in named],
         promises=[dict(p) for p in promises],
         findings=list(findings),
         kept=kept,
@@ -118,6 +119,9 @@ def certify(
 def check(data: bytes, *, public_key: str | None = None, files: Sequence[Path] = ()) -> Certificate:
     """The certificate, if its signature is right, its key the expected one and every file named in it by digest.
 
+    It must be written as we write it, so that no two readers take it for different things: a field twice, one that we
+    do not know, or a text where a number belongs.
+
     >>> from shoal.core.keys import KeyRing
     >>> made = certify({}, KeyRing({KEY: {1: bytes(32)}}), promises=[], findings=[], kept=False)
     >>> check(made).kept
@@ -131,7 +135,11 @@ def check(data: bytes, *, public_key: str | None = None, files: Sequence[Path] =
         certificate = msgspec.json.decode(signed.certificate, type=Certificate)
         known = Ed25519PublicKey.from_public_bytes(bytes.fromhex(certificate.public_key))
         signature = bytes.fromhex(signed.signature)
-    except (msgspec.MsgspecError, ValueError):
+        datetime.fromisoformat(certificate.made)  # it is shown: no other text may stand here, nor in the key
+        plain = certificate.public_key == known.public_bytes_raw().hex()
+        if not plain or msgspec.json.encode(certificate, order="deterministic") != signed.certificate.encode():
+            raise ValueError
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         raise InputError("this is not a certificate", where="certificate") from None
     if (certificate.format, certificate.version) != (FORMAT, VERSION):
         raise InputError(f"expected version {VERSION} of {FORMAT}, found another", where="certificate")
@@ -139,7 +147,7 @@ def check(data: bytes, *, public_key: str | None = None, files: Sequence[Path] =
         known.verify(signature, signed.certificate.encode())
     except InvalidSignature:
         raise InputError("the signature is not right: the certificate was changed", where="certificate") from None
-    if public_key is not None and public_key != certificate.public_key:
+    if public_key is not None and public_key.strip().lower() != certificate.public_key:
         raise InputError("it was signed with another key than the publisher's", where="certificate")
     digests = {file.sha256 for file in certificate.files}
     for path in files:

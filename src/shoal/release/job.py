@@ -35,6 +35,7 @@ from shoal.release.promised import refuse_nothing, tightened
 from shoal.release.register import register_of
 from shoal.release.roles import MasksJob
 from shoal.release.stream import StreamJob, stream_job
+from shoal.release.stream_names import LINKED_ROWS, linking
 from shoal.release.table import TableJob
 from shoal.release.wishes import Wishes
 from shoal.streams import STREAM_METHODS
@@ -93,7 +94,8 @@ def _of_policy(wishes: Wishes) -> Job:
         )
     method = method_of(wishes, (TABLE_METHODS, STREAM_METHODS), chosen.method)
     if isinstance(method, StreamMethod):
-        nothing_to_waive(wishes, reported(wishes, more), OF_STREAMS)
+        kept = (LINKED_ROWS,) if linking(view, promises) else ()
+        nothing_to_waive(wishes, reported(wishes, more), OF_STREAMS, but=kept)
         return stream_job(policy, chosen.name, more.pop("keys"), method=method, **more)
     if events := those_about(promises, "events"):
         raise PolicyError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -98,11 +98,16 @@ def earlier_releases(wishes: Wishes, schema: Schema) -> tuple[tuple[str, pl.Data
     return tuple(found)
 
 
-def nothing_to_waive(wishes: Wishes, more: dict[str, Any], why: str, *, order: bool = False) -> None:
-    """Refuse waivers that would change nothing; with ``order``, keeping the order of the input is one that does."""
+def nothing_to_waive(
+    wishes: Wishes, more: dict[str, Any], why: str, *, order: bool = False, but: Sequence[str] = ()
+) -> None:
+    """Refuse waivers that would change nothing; with ``order``, keeping the order of the input is one that does.
+
+    ``but`` are those that change something here.
+    """
     if more["keep_order"] and not order:
         wishes.refuse("keep_order", why, "leave it out")
-    if [name for name in more["waived"] if name != "order"]:
+    if [name for name in more["waived"] if name not in ("order", *but)]:
         wishes.refuse("waive", f"has no effect: {why}", "leave it out")
 
 

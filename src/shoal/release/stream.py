@@ -25,6 +25,7 @@ from shoal.release.base import Job
 from shoal.release.beside import Beside, beside
 from shoal.release.curves import about_curves, view_reading
 from shoal.release.judge import Judge
+from shoal.release.stream_names import refuse_names
 from shoal.release.stream_report import StreamReport
 from shoal.release.ticks import Tick, TickLog
 from shoal.streams import STREAM_METHODS
@@ -108,7 +109,7 @@ class StreamJob(Job):
             verified=verdict.kept,
             counters={name: int(n) for name, n in counters.items()},
             seed=self.seed,
-            notes=[*self.notes, *doubtful],
+            notes=[*self.notes, *(f"waiver: {name}" for name in self.waived), *doubtful],
         )
         return Release(
             data=released,
@@ -151,19 +152,12 @@ def stream_job(policy: Policy, role: str, keys: KeyRing, **more: Any) -> StreamJ
             hint=f"one of: {', '.join(STREAM_METHODS.names())}",
         )
     view = RoleView.of(policy, chosen.name)
-    names = [n for n in view.shown if policy.schema[n].role in ("subject", "identifier")]
-    # z-anonymity is about what people show, and says under which names; a group hides nobody who is named
-    if names and not those_about(promises, "events"):
-        raise PolicyError(
-            f"the column {names[0]!r} names people and is shown in clear in a view with promises",
-            where=f"views.{chosen.name}.show",
-            hint="mask it, or do not show it",
-        )
     refuse_sources_in_clear(view)
     if those_about(promises, "curves"):
         about_curves(promises)
         view_reading(policy, view)
-    method.published(policy.schema, [*view.shown, *view.masks])
+    published = method.published(policy.schema, [*view.shown, *view.masks])
+    refuse_names(view, promises, published, more.setdefault("waived", chosen.waive))
     subject = policy.schema.subject
     if method.invents and (subject is None or subject in view.hides):
         # said here, because a service that ends at its first event is found too late

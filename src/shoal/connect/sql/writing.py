@@ -39,6 +39,9 @@ def write(
     try:
         with told(address.shown, writing=True), closing(DIALECTS[address.kind].connect(address, writing=True)) as there:
             with closing(there.cursor()) as cursor:
+                if address.kind == "sqlite":  # else the rows of a table that is replaced stay readable in the file
+                    cursor.execute("pragma secure_delete = on")
+                    cursor.fetchall()
                 _apart(identity(cursor, address), address)
                 store(cursor, frame, address, kinds, replace=replace)
             there.commit()
