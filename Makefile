@@ -80,7 +80,7 @@ fuzz: env
 # after changing dependencies: versions and hashes, no addresses
 lock:
 	$(PYTHON) -m pip install --quiet uv
-	$(PYTHON) -m uv pip compile pyproject.toml --group test --group lint --group docs --group build $(addprefix --extra ,excel kafka learn registry sql web) --universal \
+	$(PYTHON) -m uv pip compile pyproject.toml --group test --group lint --group docs --group build $(addprefix --extra ,excel kafka learn registry spark sql web) --universal \
 	  --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock
 
 clean:

@@ -130,6 +130,7 @@ SAMPLES: dict[str, list[str]] = {
     "--max-delay": ["20"], "--delay": ["30"],
     "--checkpoint": ["5s"], "--flush": [], "--again": [], "--withheld": ["why.ndjson"], "--format": ["csv"],
     "--output-format": ["csv"], "--follow": [], "--also": ["ward=ward.ndjson"], "--memory": ["1KB"],
+    "--engine": ["elsewhere"],
 }  # fmt: skip
 # these change nothing on the data here, and have tests of their own
 SILENT = {

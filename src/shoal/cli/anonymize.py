@@ -90,6 +90,12 @@ def beyond_memory(job: Job, data: str, to: To, reading: Reading) -> Release | No
     from shoal.release.regional.choose import large_table
 
     types = all_types(reading.types, job.types if job.view is not None else {})
+    if getattr(job, "engine", "here") == "spark":
+        from shoal.runtime.spark.files import release_files
+
+        target = None if to.dry_run else to.output or "-"
+        with progress("anonymizing") as tell:
+            return release_files(job, data, target, types=types, separator=reading.split, progress=tell)
     large = large_table(job, data, types=types, separator=reading.split)
     if large is None:
         return None

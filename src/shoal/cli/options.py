@@ -200,6 +200,8 @@ class How:
         Earlier releases of the same people: who has them all must not learn more than is promised.
     memory
         Memory a table may take (2GB; by default half of what is free): a larger one is released in regions.
+    engine
+        `spark`: release a table of files on Spark (extra `spark`), on this machine or where SPARK_MASTER says.
     """
 
     method: str | None = None
@@ -210,6 +212,7 @@ class How:
     waive: Names = None
     previous: Names = None
     memory: str | None = None
+    engine: Literal["here", "spark"] | None = None
 
 
 @Parameter(name="*")

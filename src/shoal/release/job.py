@@ -114,6 +114,7 @@ def _of_policy(wishes: Wishes) -> Job:
         previous=earlier_releases(wishes, policy.schema),
         register=register_of(wishes, promises, policy.schema, view),
         memory=wishes.take("memory"),
+        engine=wishes.one_of("engine", "here", "spark"),
         **reported(wishes, more),
     )
 

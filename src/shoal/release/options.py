@@ -155,6 +155,7 @@ def of_options(wishes: Wishes) -> Job:
         previous=earlier_releases(wishes, schema),
         register=register_of(wishes, promises, schema),
         memory=wishes.take("memory"),
+        engine=wishes.one_of("engine", "here", "spark"),
         **reported(wishes, more),
     )
 

@@ -60,14 +60,15 @@ class TableJob(Job):
     previous: tuple[tuple[str, pl.DataFrame], ...] = ()  # earlier releases, by what to call them
     register: pl.DataFrame | None = None  # of the people that released rows may stand for
     memory: int | None = None  # bytes, of a table that is read from a file: see release.regional
+    engine: str = "here"  # or spark, which is for tables that are read from files: see runtime.spark
 
     def run(self, data: Any, *, progress: Progress = silent) -> Release:
         """See :class:`Job`. Costs what the method costs, and O(rows x columns + rows log rows) beside."""
         start = time.perf_counter()
-        if self.memory is not None:
+        if self.memory is not None or self.engine != "here":
             raise UsageError(
                 "has no effect on a table that is in memory",
-                where="memory",
+                where="engine" if self.memory is None else "memory",
                 hint="leave it out; `shoal anonymize` on the command line reads tables of any size from files",
             )
         frame, back = from_any(data)

@@ -35,6 +35,7 @@ KNOWN: dict[str, Check] = {
     "keys": arguments.keys,
     "seed": arguments.seed,
     "memory": arguments.memory,
+    "engine": arguments.anything,
 }
 
 

@@ -117,11 +117,11 @@ def large_table(
     fit = rows_that_fit(memory, columns)
     if rows <= fit:
         return None
-    _refuse(job)
+    refuse_in_regions(job)
     return LargeTable(job, data, rows, max(1, min(fit // 2, LARGEST)), memory, types or {}, separator)
 
 
-def _refuse(job: TableJob) -> None:
+def refuse_in_regions(job: TableJob) -> None:
     """What a release in regions cannot do is refused before any work is done."""
     why = {
         "--keep-order": (job.keep_order, "rows of a table that does not fit in memory leave in another order"),

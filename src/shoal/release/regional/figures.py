@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import msgspec
 import polars as pl
@@ -17,15 +18,38 @@ from shoal.measures.risk import risk_of
 from shoal.measures.utility import Utility
 from shoal.promises.rules import least_people
 from shoal.release.adversary import LINKED_ROWS, SURE, Adversary
-from shoal.release.regional import survey
 from shoal.release.regional.judging import Judged, added
-from shoal.release.regional.plan import PERSON, Plan
+from shoal.release.regional.plan import Plan
 from shoal.release.remarks import rerun
 from shoal.report.columns import Published, why_lost
 from shoal.report.model import Report
 
 LINKS = "which rows belong to one person"
 UNMEASURED = "means, correlations and cross tables are not compared in a table that was released in regions"
+
+
+class Looks(Protocol):
+    """The rows of a release, wherever they are, as the adversary looks at them; ``person`` stands beside them."""
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """The columns that would be published."""
+
+    @property
+    def person(self) -> str | None:
+        """The column that says whose a row is, if people are counted."""
+
+    def stable(self, columns: Sequence[str], least: float) -> list[str]:
+        """Columns that are the same in all rows of a person, for at least this share of who has several rows."""
+
+    def links(self, columns: Sequence[str]) -> tuple[int, int]:
+        """Values (or combinations) that stand in several rows, and how many of these belong to one person."""
+
+    def singles(self, columns: Sequence[str]) -> tuple[int, int]:
+        """How many people there are, and how many have a value (or combination) of their own."""
+
+    def distinct(self, column: str) -> tuple[int, int]:
+        """Distinct values of a column, and how many of them stand in one row only."""
 
 
 @dataclass(frozen=True)
@@ -40,25 +64,24 @@ class Made:
     judged: Sequence[Judged]
 
 
-def look_for_links(adversary: Adversary, scan: pl.LazyFrame, readable: Sequence[str]) -> list[Finding]:
+def look_for_links(adversary: Adversary, rows: Looks, readable: Sequence[str]) -> list[Finding]:
     """What links rows beside the groups, or singles people out; an error for what is neither kept nor waived.
 
     Where a column links the rows of a person, the groups of these rows together would have to be judged, which needs
     all of them at once. It is not done here: such a column is refused, unless the risk was accepted by name.
     """
-    names = scan.collect_schema().names()
-    person = PERSON if PERSON in names else None
-    columns = [n for n in names if n not in adversary.schema.quasi and n != PERSON]
+    person = rows.person
+    columns = [n for n in rows.columns if n not in adversary.schema.quasi]
     found: list[Finding] = []
-    together = [] if person is None else [survey.stable(scan, columns, person, SURE)]
+    together = [] if person is None else [rows.stable(columns, SURE)]
     for several in [*([name] for name in columns), *(many for many in together if len(many) > 1)]:
         if person is None and not adversary.names_people(several):
             continue
-        values, sure = survey.links(scan, several, person)
+        values, sure = rows.links(several)
         if values and sure >= SURE * values:
             found.append(_refused(adversary, several))
     for name in readable:
-        found += adversary.singled(name, *survey.singles(scan, [name], person))
+        found += adversary.singled(name, *rows.singles([name]))
     return found
 
 
@@ -75,22 +98,19 @@ def _refused(adversary: Adversary, names: Sequence[str]) -> Finding:
     return Finding(f"the rows that {told} link", True, 0, 0, 0, 0, "people", note)
 
 
-def combined_names(adversary: Adversary, scan: pl.LazyFrame, readable: Sequence[str]) -> list[str]:
+def combined_names(adversary: Adversary, rows: Looks, readable: Sequence[str]) -> list[str]:
     """A word on columns none of which is a name, but which are one together."""
     if len(readable) < 2:
         return []
-    person = PERSON if PERSON in scan.collect_schema().names() else None
-    return adversary.singled_together(readable, *survey.singles(scan, readable, person))
+    return adversary.singled_together(readable, *rows.singles(readable))
 
 
-def published(plan: Plan, scan: pl.LazyFrame, lost: Loss) -> list[Published]:
+def published(plan: Plan, rows: Looks, lost: Loss) -> list[Published]:
     """The columns of the release, each with what it still tells."""
     out = []
-    for name in scan.collect_schema().names():
-        if name == PERSON:
-            continue
+    for name in rows.columns:
         column = plan.schema[name]
-        values, alone = survey.distinct(scan, name)
+        values, alone = rows.distinct(name)
         known = plan.domain.values.get(name, pl.Series(dtype=pl.String))
         uses = hierarchy_for(known, column).use if column.role == "quasi" else None
         share = lost.columns.get(name)

@@ -169,11 +169,10 @@ class Run:
         pieces, judged, court, unread = self._judged(plan, buckets)
         verdict = court.verdict(judged)
         adversary = Adversary(schema, self.job.promises, self.job.view, self.job.waived)
-        scan = pl.scan_parquet(pieces)
-        shown = [n for n in scan.collect_schema().names() if n != PERSON]
-        readable = [n for n in adversary.beside(self.rows.empty.select(shown)) if n not in unread]
+        looks = survey.OnDisk(pl.scan_parquet(pieces), None if schema.subject is None else PERSON)
+        readable = [n for n in adversary.beside(self.rows.empty.select(looks.columns)) if n not in unread]
         self.progress(0.9, "looking for what links rows")
-        found = figures.look_for_links(adversary, scan, readable)
+        found = figures.look_for_links(adversary, looks, readable)
         made = figures.Made(
             self.rows.given,
             verdict.rows,
@@ -188,11 +187,11 @@ class Run:
             *([figures.UNMEASURED] if len(parts) > 1 else []),
             *self.rows.notes,
             *court.shared(judged),
-            *figures.combined_names(adversary, scan, readable),
+            *figures.combined_names(adversary, looks, readable),
             *doubts(known),
         ]
         report = figures.report(plan, made, [*verdict.findings, *found], self.job.title, notes)
-        columns = with_masks(figures.published(plan, scan, report.loss), self.job.mask_names())
+        columns = with_masks(figures.published(plan, looks, report.loss), self.job.mask_names())
         report = msgspec.structs.replace(
             report,
             seed=self.job.seed,

@@ -7,6 +7,7 @@ parts, by a hash, wherever there may be as many of them as rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -144,6 +145,35 @@ def distinct(scan: pl.LazyFrame, column: str) -> tuple[int, int]:
         all_, single = found.collect(engine="streaming").row(0)
         values, alone = values + int(all_), alone + int(single or 0)
     return values, alone
+
+
+@dataclass(frozen=True)
+class OnDisk:
+    """The rows of a release on disk, as the adversary looks at them."""
+
+    scan: pl.LazyFrame
+    person: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that would be published."""
+        return [name for name in self.scan.collect_schema().names() if name != self.person]
+
+    def stable(self, columns: Sequence[str], least: float) -> list[str]:
+        """See :func:`stable`."""
+        return [] if self.person is None else stable(self.scan, columns, self.person, least)
+
+    def links(self, columns: Sequence[str]) -> tuple[int, int]:
+        """See :func:`links`."""
+        return links(self.scan, columns, self.person)
+
+    def singles(self, columns: Sequence[str]) -> tuple[int, int]:
+        """See :func:`singles`."""
+        return singles(self.scan, columns, self.person)
+
+    def distinct(self, column: str) -> tuple[int, int]:
+        """See :func:`distinct`."""
+        return distinct(self.scan, column)
 
 
 def _parts(scan: pl.LazyFrame, columns: Sequence[str]) -> Iterator[pl.LazyFrame]:

@@ -1,0 +1,104 @@
+"""Tables larger than memory: rows, CPU, wall time, peak memory and loss, on one machine and through Spark.
+
+    make bench BENCH=scale                                  10^6 and 10^7 generated rows of 6 quasi columns, k = 10
+    SHOAL_SCALE=1e6,1e7,1e8 make bench BENCH=scale          also 10^8: about 2 hours of one core
+    SHOAL_SCALE_SPARK=1e6 make bench BENCH=scale            which of them also through Spark local[2] (0: none)
+
+Each run is a process of its own: CPU and the greatest memory are what the system counted for it and its children. The
+10^6 rows are released twice, as one table and in regions: the loss of the second is asked to be at most 1.03 times that
+of the first. Peak memory is asked to stay under 4 GB; the limit given to the command is 2 GB.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+QUASI = "age,sex,zip,education,marital,hours"
+CHUNK = 1_000_000
+
+
+def generate(rows: int, folder: Path) -> None:
+    """Invented people: skewed towns, ages and hours of work as of a census; a file per million."""
+    folder.mkdir()
+    for number, start in enumerate(range(0, rows, CHUNK)):
+        rng = np.random.default_rng([7, number])
+        n = min(CHUNK, rows - start)
+        age = np.clip(rng.gamma(6, 7, n) + 15, 17, 90).astype(np.int16)
+        town = np.minimum(99, rng.zipf(1.3, n)) * 100 + rng.integers(0, 20, n)
+        pl.DataFrame(
+            {
+                "age": age,
+                "sex": np.array(["f", "m"])[rng.integers(0, 2, n)],
+                "zip": pl.Series(town).cast(pl.String).str.zfill(5),
+                "education": np.minimum(15, rng.poisson(6 + (age > 30) * 2, n)).astype(np.int8),
+                "marital": np.array(list("abcde"))[np.minimum(4, rng.poisson(1.2, n))],
+                "hours": np.clip(rng.normal(40, 11, n), 1, 99).astype(np.int8),
+                "diag": np.array([f"d{i}" for i in range(30)])[np.minimum(29, rng.zipf(1.5, n) - 1)],
+            }
+        ).write_parquet(folder / f"{number:04}.parquet")
+
+
+def run(data: Path, out: Path, *more: str) -> dict[str, float]:
+    """One release: what it cost, and what it lost."""
+    words = [sys.executable, "-m", "shoal", "anonymize", str(data), "--quasi", QUASI, "--hierarchy", "zip=prefix:5"]
+    words += ["--sensitive", "diag", "--k", "10", "--seed", "7", "-o", str(out), "--json", *more]
+    start, pid = time.perf_counter(), os.getpid()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said, errors = done.communicate()
+    assert done.returncode == 0, (pid, errors[-2000:])
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    report = json.loads(said)
+    assert report["verified"]
+    return {
+        "cpu": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+        "wall": time.perf_counter() - start,
+        "peak": after.ru_maxrss / 1e6,  # of all children so far: sizes go up, so it is this one's or less
+        "loss": report["loss"]["gcp"],
+        "groups": sum(count for _, count in report["size_counts"]),
+    }
+
+
+def show(what: str, found: dict[str, float]) -> None:
+    print(
+        f"{what:34} {found['cpu']:9.0f} {found['wall']:9.0f} {found['peak']:8.2f} {found['loss']:9.3%} "
+        f"{found['groups']:12,.0f}",
+        flush=True,
+    )
+
+
+def main() -> None:
+    sizes = [int(float(word)) for word in os.environ.get("SHOAL_SCALE", "1e6,1e7").split(",")]
+    spark = [int(float(word)) for word in os.environ.get("SHOAL_SCALE_SPARK", "1e6").split(",")]
+    load = f"{os.getloadavg()[0]:.1f}"
+    print(f"6 quasi columns, k = 10, Parquet; load {load}; peak is of the command's largest process", flush=True)
+    print(f"{'rows':34} {'CPU s':>9} {'wall s':>9} {'GB':>8} {'loss':>9} {'groups':>12}", flush=True)
+    with tempfile.TemporaryDirectory() as place:
+        for rows in sorted(sizes):
+            data, out = Path(place) / f"{rows}", Path(place) / "out.parquet"
+            generate(rows, data)
+            regional = run(data, out, "--memory", "700MB" if rows <= 10**6 else "2GB")
+            show(f"{rows:,} in regions", regional)
+            if rows in spark:
+                show(f"{rows:,} through Spark local[2]", run(data, Path(place) / "out.spark", "--engine", "spark"))
+            if rows <= 10**6:
+                whole = run(data, out, "--memory", "64GB")
+                show(f"{rows:,} as one table", whole)
+                ratio = regional["loss"] / whole["loss"]
+                print(f"loss in regions / as one table: {ratio:.3f} (asked: at most 1.03)", flush=True)
+            for file in data.iterdir():
+                file.unlink()
+
+
+if __name__ == "__main__":
+    main()

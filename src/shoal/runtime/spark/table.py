@@ -1,0 +1,298 @@
+"""A table on Spark: cuts on the driver, regions on the executors, and one verdict before anything is handed out."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import polars as pl
+
+from shoal.core import errors
+from shoal.core.errors import InputError, ShoalError, UsageError
+from shoal.core.known import doubts, refuse_few
+from shoal.core.release import Release
+from shoal.core.schema import Schema
+from shoal.core.table import code, coded
+from shoal.measures.loss import Loss
+from shoal.promises.rules import least_people
+from shoal.release.adversary import Adversary
+from shoal.release.judge import Judge
+from shoal.release.regional import figures
+from shoal.release.regional.choose import LARGEST, refuse_in_regions
+from shoal.release.regional.judging import Court, Judged, added
+from shoal.release.regional.plan import BUCKET, PERSON, SAMPLE, Plan, fewest, regions_of, sensitive_levels
+from shoal.release.regional.prepared import SHOWN, as_it_is
+from shoal.release.table import TableJob
+from shoal.report.columns import masked as with_masks
+from shoal.runtime.spark import work
+from shoal.runtime.spark.looks import OnSpark, domain_of, quoted, shares_of
+from shoal.runtime.spark.session import checkpoints, require_spark
+from shoal.runtime.spark.work import FIGURES, NAMES, REGION
+from shoal.tables.base import Progress, reachable, silent
+from shoal.tables.regions import Regions
+from shoal.views.masked_table import masked_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+IN_REGIONS = "the table was released on Spark in {} regions, each by itself, and judged as a whole"
+
+
+def released(job: TableJob, data: DataFrame, *, most: int = LARGEST, progress: Progress = silent) -> Release:
+    """The verified release of a Spark DataFrame, whose ``data`` is one, too; nothing unverified is ever returned.
+
+    ``most`` rows are about what one region has: an executor needs some 1,200 bytes for each.
+    """
+    require_spark()
+    refuse_in_regions(job)
+    if job.cells != "text":
+        raise UsageError("a release on Spark has text cells", where="cells", hint="leave it out")
+    checkpoints(data.sparkSession)
+    try:
+        return _Run(job, data, most, progress).release()
+    except ShoalError:
+        raise
+    except Exception as error:  # what Spark says quotes rows and both languages' stacks
+        raise InputError(
+            f"Spark could not finish ({type(error).__name__})", where="spark", hint="its own log says why"
+        ) from error
+
+
+class _Run:
+    def __init__(self, job: TableJob, data: DataFrame, most: int, progress: Progress) -> None:
+        self.job, self.data, self.most, self.progress = job, data, most, progress
+
+    def release(self) -> Release:
+        start = time.perf_counter()
+        job = self.job
+        rows, schema, finish, notes = self._prepared()
+        rows = rows.persist()
+        given = rows.count()
+        self.progress(0.0, f"counting values of {given:,} rows")
+        domain = domain_of(rows, schema)
+        empty = work.frame_of(rows.limit(0).toArrow())
+        table = code(empty, schema, domain=domain)
+        known = {name: domain.known(name) for name in schema.quasi}
+        refuse_few(known, least=0)
+        frequency = {n: np.zeros(domain.compiled[n][0].size) for n in schema.quasi}
+        plan = Plan(
+            schema, job.promises, job.method, domain, Regions(*np.zeros((4, 0), np.int64)), frequency, job.draw(), 1
+        )
+        withheld = self._counted(rows, plan)
+        kept = given - sum(withheld.values())
+        if not kept:
+            reachable(table, job.promises)
+        k = least_people(job.promises)
+        plan.method, plan.buckets = job.method_for(kept), -(-kept // self.most)
+        plan.regions = regions_of(self._sample(rows, plan, given), table, self.most, kept, k)
+        tagged = rows.mapInArrow(work.tagging(plan), _tagged_schema(rows)).persist()
+        parts = self._parted(tagged, plan, k)
+        plan.parts = len(parts)
+        self.progress(0.2, f"{len(parts):,} regions")
+        solved, made = self._solved(tagged, plan, parts, empty)
+        subject = None if schema.subject is None else NAMES[PERSON]
+        compared = [p.sensitive for p in plan.promises if p.compares_with_all and p.sensitive is not None]
+        whole = {n: (domain.values[n], shares_of(made, n, domain.values[n], subject)) for n in compared}
+        judged = [
+            msgspec.json.decode(row[0], type=Judged)
+            for row in made.groupBy(quoted(NAMES[BUCKET]))
+            .applyInArrow(work.judging(plan, whole), f"{FIGURES} string")
+            .collect()
+        ]
+        court = Court(Judge(schema, job.promises), sensitive_levels(plan), whole)
+        verdict = court.verdict(judged)
+        shown = [c for c in made.columns if c not in NAMES.values()]
+        adversary = Adversary(schema, job.promises, job.view, job.waived)
+        looks = OnSpark(made, shown, subject)
+        readable = [n for n in adversary.beside(empty.select(shown)) if adversary.readable(self._floats(made, n), n)]
+        found = figures.look_for_links(adversary, looks, readable)
+        losses = [(s["loss"], s["bits"]) for s in solved]
+        counted = figures.Made(given, verdict.rows, withheld, losses, added([s["before"] for s in solved]), judged)
+        all_notes = [
+            *job.told_before(),
+            IN_REGIONS.format(f"{len(parts):,}"),
+            figures.UNMEASURED,
+            *notes,
+            *court.shared(judged),
+            *figures.combined_names(adversary, looks, readable),
+            *doubts(known),
+        ]
+        report = figures.report(plan, counted, [*verdict.findings, *found], job.title, all_notes)
+        report = msgspec.structs.replace(
+            report,
+            seed=job.seed,
+            left_out=[c for c in self.data.columns if c not in job.schema.columns],
+            columns=with_masks(figures.published(plan, looks, report.loss), job.mask_names()),
+            seconds=time.perf_counter() - start,
+        )
+        role = "" if job.view is None else job.view.role
+        like = work.arrow_of(finish(empty.select(shown).with_columns(pl.col(n).cast(pl.String) for n in schema.quasi)))
+        data = made.groupBy(quoted(NAMES[BUCKET])).applyInArrow(work.ordering(plan, role, finish), _spark_schema(like))
+        tagged.unpersist()
+        rows.unpersist()
+        return Release(
+            data=data, withheld=dict(report.withheld), schema=schema, left_out=list(report.left_out), report=report,
+            notes=list(report.notes), warnings=doubts(known),
+        )  # fmt: skip
+
+    def _prepared(self) -> tuple[DataFrame, Schema, Any, tuple[str, ...]]:
+        """The rows a method gets, their schema, how they leave, and what masks could not do."""
+        job = self.job
+        if job.view is None or job.policy is None:
+            if job.schema.derived:
+                raise UsageError("derived columns need a policy on Spark", where="derive")
+            wanted = [c for c in self.data.columns if c in job.schema.columns and job.schema[c].role in SHOWN]
+            lacking = [n for n in job.schema.columns if n not in self.data.columns]
+            if lacking:
+                raise InputError(
+                    f"there is no column {lacking[0]!r}", where="table", hint=f"columns: {', '.join(self.data.columns)}"
+                )
+            return self.data.select(*map(quoted, wanted)), job.schema, lambda rows: as_it_is(rows, {}), ()
+        if job.view.windows:
+            raise UsageError(
+                "a mask over windows of rows needs the whole table in memory",
+                where=f"views.{job.view.role}.masks",
+                hint="mask value by value",
+            )
+        sample = work.frame_of(self.data.limit(0).toArrow())
+        first = masked_table(job.policy, job.view.role, sample, job.keys)
+        like = _spark_schema(work.arrow_of(first.frame))
+        rows = self.data.mapInArrow(work.masking(job.policy, job.view.role, job.keys), like)
+        return rows, first.schema, _finish(job), first.notes
+
+    def _counted(self, rows: DataFrame, plan: Plan) -> Counter[str]:
+        """How often each code stands in the table, and how many rows cannot be released, by reason."""
+        withheld: Counter[str] = Counter()
+        found = rows.mapInArrow(work.counting(plan.schema, plan), "kind string, name string, code int, rows long")
+        for row in found.groupBy("kind", "name", "code").sum("rows").collect():
+            if row["kind"] == "withheld":
+                withheld[row["name"]] += int(row["sum(rows)"])
+            else:
+                plan.frequency[row["name"]][row["code"]] += row["sum(rows)"]
+        return withheld
+
+    def _sample(self, rows: DataFrame, plan: Plan, given: int) -> np.ndarray:
+        """Rows that show where to cut, chosen by what they say."""
+        from pyspark.sql import functions as sql
+
+        names = [quoted(n) for n in plan.schema.quasi]
+        share = max(1, given // SAMPLE)
+        chosen = rows.select(*names)
+        if share > 1:
+            chosen = chosen.filter(sql.pmod(sql.xxhash64(*names), sql.lit(share)) == 0)
+        matrix, lost, _ = coded(work.frame_of(chosen.toArrow()), plan.schema, plan.domain)
+        matrix = matrix[~lost]
+        return np.ascontiguousarray(matrix[np.lexsort(matrix.T[::-1])])
+
+    def _parted(self, tagged: DataFrame, plan: Plan, k: int) -> list[list[int]]:
+        """Which regions are released together: those that cannot keep the promises alone join the one beside them."""
+        compared = [p.sensitive for p in plan.promises if p.compares_with_all and p.sensitive is not None]
+        subject = plan.schema.subject
+        person = None if subject is None else NAMES.get(subject, subject)
+        plan.domain.shares = {n: shares_of(tagged, n, plan.domain.values[n], person) for n in compared}
+        sizes = {row[REGION]: int(row["count"]) for row in tagged.groupBy(REGION).count().collect()}
+        least = fewest(k)
+        rule = subject is None and all(p.sensitive is None and p.rule().complete for p in plan.promises)
+        own: dict[int, bool] = {}
+        if not rule and plan.regions.count > 1:
+            check = tagged.groupBy(REGION).applyInArrow(work.standing(plan), f"{REGION} int, alone boolean")
+            own = {row[REGION]: bool(row["alone"]) for row in check.collect()}
+
+        def alone(numbers: list[int]) -> bool:
+            size = sum(sizes.get(n, 0) for n in numbers)
+            if size < least or rule:
+                return size >= least
+            if len(numbers) == 1:
+                return own.get(numbers[0], False)
+            from pyspark.sql import functions as sql
+
+            chosen = tagged.filter(sql.col(REGION).isin(numbers)).withColumn(REGION, sql.lit(0))
+            return bool(
+                chosen.groupBy(REGION)
+                .applyInArrow(work.standing(plan), f"{REGION} int, alone boolean")
+                .collect()[0]["alone"]
+            )
+
+        return plan.regions.parted(alone, lambda numbers: sum(sizes.get(n, 0) for n in numbers))
+
+    def _solved(
+        self, tagged: DataFrame, plan: Plan, parts: Sequence[Sequence[int]], empty: pl.DataFrame
+    ) -> tuple[list[dict[str, Any]], DataFrame]:
+        """Every region released on some executor; what they made is kept until it is judged, and after."""
+        from pyspark.sql import functions as sql
+
+        part_of = {n: at for at, numbers in enumerate(parts) for n in numbers}
+        numbered = sql.element_at(
+            sql.array(*[sql.lit(part_of[n]) for n in range(plan.regions.count)]), sql.col(REGION) + sql.lit(1)
+        )
+        shown = [c for c in empty.columns if plan.schema[c].role != "subject"]
+        like = empty.select(
+            *[pl.col(c).cast(pl.String) if c in plan.schema.quasi else pl.col(c) for c in shown],
+            pl.lit(None, dtype=pl.Int32).alias(BUCKET),
+            *([pl.col(plan.schema.subject).alias(PERSON)] if plan.schema.subject else []),
+            pl.lit(None, dtype=pl.String).alias(FIGURES),
+        )
+        out = (
+            tagged.withColumn(REGION, numbered.cast("int"))
+            .groupBy(REGION)
+            .applyInArrow(work.solving(plan, like), _spark_schema(work.arrow_of(like)))
+            .checkpoint()
+        )
+        solved = []
+        for row in out.filter(sql.col(FIGURES).isNotNull()).select(FIGURES).collect():
+            found = msgspec.json.decode(row[0])
+            if "error" in found:
+                kind, message, where, hint = found["error"]
+                raise getattr(errors, kind)(message, where=where, hint=hint)
+            solved.append(
+                {
+                    "loss": msgspec.convert(found["loss"], Loss),
+                    "bits": tuple(found["bits"]),
+                    "before": {int(size): count for size, count in found["before"].items()},
+                }
+            )
+        return solved, out.filter(sql.col(FIGURES).isNull()).drop(FIGURES)
+
+    def _floats(self, rows: DataFrame, name: str) -> pl.DataFrame:
+        """A frame that tells whether all numbers of a column are whole: one that is not, if there is any."""
+        from pyspark.sql import functions as sql
+
+        column = sql.col(quoted(name))
+        found = (
+            rows.select(quoted(name)).filter(column != sql.floor(column)).limit(1) if _is_float(rows, name) else None
+        )
+        return work.frame_of((rows.select(quoted(name)).limit(0) if found is None else found).toArrow())
+
+
+def _is_float(rows: DataFrame, name: str) -> bool:
+    return rows.schema[name].dataType.typeName() in ("float", "double")
+
+
+def _finish(job: TableJob) -> Any:
+    """Hidden columns back in their places, on an executor."""
+    schema, view = job.schema, job.view
+    assert view is not None
+
+    def finish(rows: pl.DataFrame) -> pl.DataFrame:
+        from shoal.views.masked_table import MaskedTable
+
+        return MaskedTable(rows, schema, view, pl.Series([], dtype=pl.Int64)).finish(rows, {})
+
+    return finish
+
+
+def _tagged_schema(rows: DataFrame) -> StructType:
+    from pyspark.sql.types import IntegerType, StructType
+
+    return StructType(list(rows.schema.fields)).add(REGION, IntegerType())
+
+
+def _spark_schema(table: Any) -> StructType:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(table.schema)

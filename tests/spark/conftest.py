@@ -1,0 +1,47 @@
+"""Spark on this machine. Starting it takes a while: one session serves all tests of a file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+
+def start(master: str, **settings: str):
+    """A session; or a skip where there is no Spark, unless the system's parts are required."""
+    try:
+        import pyspark
+        from pyspark.sql import SparkSession
+    except ImportError:
+        pyspark = None
+    if pyspark is None or shutil.which("java") is None:
+        if os.environ.get("SHOAL_REQUIRE_SYSTEM"):
+            pytest.fail("Spark or Java is missing")
+        pytest.skip("Spark or Java is missing")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_HOME"] = os.path.dirname(pyspark.__file__)  # noqa: PTH120
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.builder.master(master).appName("shoal tests")
+    fixed = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "512m",
+        "spark.log.level": "ERROR",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
+        **settings,
+    }
+    for name, value in fixed.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory) -> Iterator[object]:
+    session = start("local[2]")
+    session.sparkContext.setCheckpointDir(str(tmp_path_factory.mktemp("checkpoints")))
+    yield session
+    session.stop()

@@ -1,0 +1,103 @@
+"""Tables on a real Spark: every release passes the ordinary verifier, and is one whatever happens to executors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+import shoal
+from shoal.core.errors import InputError, PromiseError, UsageError
+from shoal.datasets.hospital import hospital
+from shoal.policy.load import parse
+
+pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("ignore")]
+
+ASKED: dict[str, Any] = {
+    "quasi": {"zip": {"use": "prefix", "length": 5}, "sex": None, "age": "range"},
+    "sensitive": ["diag"],
+    "plain": ["gluc"],
+    "k": 4,
+    "effort": "low",
+    "seed": 5,
+}
+POLICY = """
+dataset: hospital
+columns:
+  pid: subject
+  name: identifier
+  zip: {role: quasi, type: str, hierarchy: {use: prefix, length: 5}}
+  sex: quasi
+  age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 120}}
+  ins_no: identifier
+  diag: sensitive
+  gluc: plain
+views:
+  research:
+    show: [zip, sex, age, diag, gluc, ins_no]
+    masks: {gluc: {use: round, to: 10}, ins_no: suppress}
+    promises: [{use: k-anonymity, k: 4}, {use: l-diversity, l: 2, column: diag}]
+    method: {use: local, effort: low}
+"""
+
+
+@pytest.fixture(autouse=True)
+def small_regions(monkeypatch):
+    monkeypatch.setattr("shoal.release.regional.plan.FEWEST", 40)
+
+
+def frame_of(data) -> pl.DataFrame:
+    return pl.from_arrow(data.toArrow())
+
+
+def made(spark, frame: pl.DataFrame, **asked: Any):
+    import shoal.spark
+
+    return shoal.spark.anonymize(spark.createDataFrame(frame.to_arrow(compat_level=pl.CompatLevel.oldest())), **asked)
+
+
+def test_a_table_that_is_one_region_is_the_release_in_memory(spark):
+    frame = hospital(600, seed=2)
+    release = made(spark, frame, **ASKED)
+    memory = shoal.anonymize(frame, **ASKED)
+    assert frame_of(release.data).equals(memory.data)
+    for figure in ("released", "withheld", "findings", "risk_before", "risk_after", "size_counts"):
+        assert getattr(release.report, figure) == getattr(memory.report, figure), figure
+    assert release.report.loss.entropy == pytest.approx(memory.report.loss.entropy, rel=1e-9)
+
+
+def test_a_release_in_regions_passes_the_ordinary_verifier_and_does_not_hang_on_the_order(spark):
+    frame = hospital(2500, seed=2)
+    asked = {**ASKED, "t": 0.5, "method": "mondrian", "effort": None, "rows_per_region": 400}
+    release = made(spark, frame, **asked)
+    data = frame_of(release.data)
+    verdict = shoal.verify(data, quasi=["zip", "sex", "age"], sensitive=["diag"], k=4, t=0.5)
+    assert verdict.kept
+    # t is judged against everybody, not against the region: the same figure as of the whole release at once
+    assert [f.reached for f in verdict.findings] == pytest.approx([f.reached for f in release.report.findings])
+    assert data.height == 2500
+    again = frame_of(made(spark, frame.sample(fraction=1.0, shuffle=True, seed=3), **asked).data)
+    assert again.sort(pl.all()).equals(data.sort(pl.all()))
+
+
+def test_a_policy_counts_people_masks_and_hides(spark):
+    frame = hospital(1500, seed=2, visits=1.3)
+    release = made(spark, frame, policy=parse(POLICY), seed=3, rows_per_region=400)
+    data = frame_of(release.data)
+    assert data.columns == shoal.anonymize(frame, policy=parse(POLICY), seed=3).data.columns
+    assert set(data["ins_no"].unique()) == {"*"}
+    assert set(data["gluc"] % 10) == {0}
+    assert all(f.kept and f.unit == "people" for f in release.report.findings)
+
+
+def test_wrong_calls_and_promises_out_of_reach_are_errors_of_ours(spark):
+    frame = hospital(200, seed=2)
+    with pytest.raises(PromiseError, match="cannot be reached"):
+        made(spark, frame, **{**ASKED, "k": 500})
+    with pytest.raises(InputError, match="there is no column 'height'"):
+        made(spark, frame, quasi=["height"], k=3)
+    with pytest.raises(UsageError, match="--method"):
+        made(spark, frame, quasi=["age"], k=3, method="datafly")
+    with pytest.raises(PromiseError, match="have a value of their own in the column 'ins_no'"):
+        made(spark, frame, **{**ASKED, "plain": ["ins_no"]})
