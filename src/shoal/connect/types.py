@@ -36,7 +36,10 @@ FORM = re.compile(r"(?:[^%]|%[-_0:.#369]*[aAbBcCdDeFfgGhHIjklmMnpPqrRsStTuUvVwWx
 
 
 def quiet(column: str, words: str) -> None:
-    """Tell nobody."""
+    """Tell nobody.
+
+    >>> quiet("born", "read as dates")
+    """
 
 
 class Declared(NamedTuple):
@@ -83,7 +86,11 @@ def declared(text: str, where: str = "type") -> Declared:
 
 
 def declarations(types: Mapping[str, str] | None) -> dict[str, Declared]:
-    """Declarations by column, from their texts."""
+    """Declarations by column, from their texts.
+
+    >>> declarations({"born": "date:%d.%m.%Y"})["born"].format
+    '%d.%m.%Y'
+    """
     return {name: declared(text, f"type of column {name!r}") for name, text in (types or {}).items()}
 
 

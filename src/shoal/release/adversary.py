@@ -38,6 +38,9 @@ class Adversary:
 
     ``waived`` are the findings somebody accepted, by the names in :data:`shoal.policy.document.WAIVERS`: they are
     reported, not refused.
+
+    >>> Adversary(Schema({}), (), waived=("linked-rows",)).waived
+    ('linked-rows',)
     """
 
     schema: Schema

@@ -106,7 +106,13 @@ def _wanted(job: TableJob) -> set[str] | None:
 def large_table(
     job: Job, data: str, *, types: Mapping[str, str] | None = None, separator: str | None = None
 ) -> LargeTable | None:
-    """The table, if it is a file (or several) that does not fit in the memory the job may take; otherwise nothing."""
+    """The table, if it is a file (or several) that does not fit in the memory the job may take; otherwise nothing.
+
+    >>> from shoal.release.job import job_of
+    >>> from shoal.release.wishes import Wishes
+    >>> large_table(job_of(Wishes({"quasi": ["age"], "k": 5})), "-") is None  # a pipe is read whole
+    True
+    """
     if not isinstance(job, TableJob) or data == "-" or is_address(data):
         return None
     parts = parts_of(data)
@@ -122,7 +128,14 @@ def large_table(
 
 
 def refuse_in_regions(job: TableJob) -> None:
-    """What a release in regions cannot do is refused before any work is done."""
+    """What a release in regions cannot do is refused before any work is done.
+
+    >>> from shoal.release.job import job_of
+    >>> from shoal.release.wishes import Wishes
+    >>> refuse_in_regions(job_of(Wishes({"quasi": ["age"], "k": 5, "method": "datafly"})))
+    Traceback (most recent call last):
+    shoal.core.errors.UsageError: --method: datafly gives whole columns one level, which regions would not...
+    """
     why = {
         "--keep-order": (job.keep_order, "rows of a table that does not fit in memory leave in another order"),
         "--previous": (bool(job.previous), "earlier releases are compared with a table in memory only"),

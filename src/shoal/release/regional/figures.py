@@ -54,7 +54,11 @@ class Looks(Protocol):
 
 @dataclass(frozen=True)
 class Made:
-    """What is known when all regions are solved and all buckets judged."""
+    """What is known when all regions are solved and all buckets judged.
+
+    >>> Made(10, 8, {"missing age": 2}, [], {}, []).released
+    8
+    """
 
     rows: int  # of the input
     released: int
@@ -69,6 +73,13 @@ def look_for_links(adversary: Adversary, rows: Looks, readable: Sequence[str]) -
 
     Where a column links the rows of a person, the groups of these rows together would have to be judged, which needs
     all of them at once. It is not done here: such a column is refused, unless the risk was accepted by name.
+
+    >>> from shoal.core.schema import Column, Schema
+    >>> from shoal.release.regional.survey import OnDisk
+    >>> rows = OnDisk(pl.LazyFrame({"age": ["*"] * 40, "town": ["a", "b"] * 20, "street": [1, 2] * 20}))
+    >>> adversary = Adversary(Schema({"age": Column("quasi"), "town": Column("plain"), "street": Column("plain")}), ())
+    >>> look_for_links(adversary, rows, ["town"])
+    []
     """
     person = rows.person
     columns = [n for n in rows.columns if n not in adversary.schema.quasi]
@@ -99,7 +110,15 @@ def _refused(adversary: Adversary, names: Sequence[str]) -> Finding:
 
 
 def combined_names(adversary: Adversary, rows: Looks, readable: Sequence[str]) -> list[str]:
-    """A word on columns none of which is a name, but which are one together."""
+    """A word on columns none of which is a name, but which are one together.
+
+    >>> from shoal.core.schema import Column, Schema
+    >>> from shoal.release.regional.survey import OnDisk
+    >>> rows = OnDisk(pl.LazyFrame({"age": ["*"] * 40, "town": ["a", "b"] * 20, "street": [1, 2] * 20}))
+    >>> adversary = Adversary(Schema({"age": Column("quasi"), "town": Column("plain"), "street": Column("plain")}), ())
+    >>> combined_names(adversary, rows, ["town", "street"])
+    []
+    """
     if len(readable) < 2:
         return []
     return adversary.singled_together(readable, *rows.singles(readable))

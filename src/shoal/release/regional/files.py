@@ -61,7 +61,14 @@ IN_PIECES = "the table was released in {} regions, each by itself, and judged as
 
 @contextmanager
 def private_folder(beside: Path) -> Iterator[Path]:
-    """A folder that only its owner can look into, and that is gone afterwards."""
+    """A folder that only its owner can look into, and that is gone afterwards.
+
+    >>> with private_folder(Path(tempfile.gettempdir())) as folder:
+    ...     folder.is_dir()
+    True
+    >>> folder.exists()
+    False
+    """
     try:
         folder = Path(tempfile.mkdtemp(prefix=".shoal-", dir=beside))
     except OSError as error:

@@ -24,7 +24,14 @@ from shoal.verifier import Verdict, Whole, grouped
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """What was found in one bucket: plain numbers, that can come from another machine."""
+    """What was found in one bucket: plain numbers, that can come from another machine.
+
+    >>> from shoal.core.schema import Column, Schema
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> court = Court(Judge(Schema({"age": Column("quasi")}), (KAnonymity(2),)))
+    >>> court.bucket(pl.DataFrame({"age": ["[20, 29]"] * 3})).sizes
+    {3: 1}
+    """
 
     findings: tuple[Finding, ...]
     rows: int
@@ -37,7 +44,15 @@ class Judged(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Court:
-    """The judge, and what it must know beside the rows of a bucket."""
+    """The judge, and what it must know beside the rows of a bucket.
+
+    >>> from shoal.core.schema import Column, Schema
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> court = Court(Judge(Schema({"age": Column("quasi")}), (KAnonymity(2),)))
+    >>> one, two = (court.bucket(pl.DataFrame({"age": [cell] * n})) for cell, n in (("*", 2), ("[20, 29]", 3)))
+    >>> court.verdict([one, two]).groups
+    2
+    """
 
     judge: Judge
     levels: Mapping[str, Levels] = field(default_factory=dict)

@@ -36,7 +36,18 @@ FEWEST = 4096  # rows of a region, and 50 times k: smaller ones lose more by the
 
 @dataclass
 class Plan:
-    """A table cut into regions. It is passed to every worker, so it is small: distinct values, cuts, and options."""
+    """A table cut into regions. It is passed to every worker, so it is small: distinct values, cuts, and options.
+
+    >>> from shoal.core.schema import Column
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> from shoal.tables.mondrian import Mondrian
+    >>> schema = Schema({"age": Column("quasi")})
+    >>> domain = Domain({"age": pl.Series([20, 21, 50, 52])}, {"age": np.ones(4, np.int64)})
+    >>> cuts, often = Regions(*np.zeros((4, 0), np.int64)), {"age": np.ones(4)}
+    >>> plan = Plan(schema, (KAnonymity(2),), Mondrian(), domain, cuts, often, 7, 1)
+    >>> plan.seed_of(0)
+    7
+    """
 
     schema: Schema
     promises: tuple[Promise, ...]
@@ -66,7 +77,18 @@ class Solved:
 
 
 def solve(plan: Plan, region: int, frame: pl.DataFrame, progress: Progress = silent) -> Solved:
-    """Release the rows of one region, by the ordinary method. Costs what the method costs."""
+    """Release the rows of one region, by the ordinary method. Costs what the method costs.
+
+    >>> from shoal.core.schema import Column
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> from shoal.tables.mondrian import Mondrian
+    >>> schema = Schema({"age": Column("quasi")})
+    >>> domain = Domain({"age": pl.Series([20, 21, 50, 52])}, {"age": np.ones(4, np.int64)})
+    >>> cuts, often = Regions(*np.zeros((4, 0), np.int64)), {"age": np.ones(4)}
+    >>> plan = Plan(schema, (KAnonymity(2),), Mondrian(), domain, cuts, often, 7, 1)
+    >>> sorted(solve(plan, 0, pl.DataFrame({"age": [20, 21, 50, 52]})).rows["age"])
+    ['[20, 21]', '[20, 21]', '[50, 52]', '[50, 52]']
+    """
     schema = plan.schema
     table = code(frame, schema, domain=plan.domain)
     grouping = plan.method.group(table, plan.promises, seed=plan.seed_of(region), progress=progress)
@@ -150,19 +172,40 @@ class Sampler:
 
 
 def regions_of(sample: Codes, plan_table: Table, most: int, rows: int, k: int) -> Regions:
-    """Cuts for regions of at most about ``most`` of the ``rows``; none if all fit in one."""
+    """Cuts for regions of at most about ``most`` of the ``rows``; none if all fit in one.
+
+    >>> from shoal.core.schema import Column
+    >>> table = code(pl.DataFrame({"age": [20, 21, 50, 52]}), Schema({"age": Column("quasi")}))
+    >>> regions_of(table.matrix, table, most=4, rows=4, k=2).count
+    1
+    """
     if rows <= most:
         return Regions(*np.zeros((4, 0), np.int64))
     return cut(sample, plan_table.shape(), max(most, fewest(k)), rows=rows)
 
 
 def fewest(k: int) -> int:
-    """The fewest rows that a region should have."""
+    """The fewest rows that a region should have.
+
+    >>> fewest(10), fewest(200)
+    (4096, 10000)
+    """
     return max(FEWEST, 50 * k)
 
 
 def stands_alone(plan: Plan, rows: pl.DataFrame) -> bool:
-    """Whether the rows of a region keep every promise as one group, so that the method has at least one solution."""
+    """Whether the rows of a region keep every promise as one group, so that the method has at least one solution.
+
+    >>> from shoal.core.schema import Column
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> from shoal.tables.mondrian import Mondrian
+    >>> schema = Schema({"age": Column("quasi")})
+    >>> domain = Domain({"age": pl.Series([20, 21, 50, 52])}, {"age": np.ones(4, np.int64)})
+    >>> cuts, often = Regions(*np.zeros((4, 0), np.int64)), {"age": np.ones(4)}
+    >>> plan = Plan(schema, (KAnonymity(2),), Mondrian(), domain, cuts, often, 7, 1)
+    >>> stands_alone(plan, pl.DataFrame({"age": [20]})), stands_alone(plan, pl.DataFrame({"age": [20, 52]}))
+    (False, True)
+    """
     if not rows.height:
         return False
     subject = plan.schema.subject
@@ -182,7 +225,18 @@ def whole(domain: Domain) -> dict[str, tuple[pl.Series, NDArray[np.float64]]]:
 
 
 def sensitive_levels(plan: Plan) -> dict[str, Levels]:
-    """The hierarchies of sensitive columns over the values of the whole table."""
+    """The hierarchies of sensitive columns over the values of the whole table.
+
+    >>> from shoal.core.schema import Column
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> from shoal.tables.mondrian import Mondrian
+    >>> schema = Schema({"age": Column("quasi")})
+    >>> domain = Domain({"age": pl.Series([20, 21, 50, 52])}, {"age": np.ones(4, np.int64)})
+    >>> cuts, often = Regions(*np.zeros((4, 0), np.int64)), {"age": np.ones(4)}
+    >>> plan = Plan(schema, (KAnonymity(2),), Mondrian(), domain, cuts, often, 7, 1)
+    >>> sensitive_levels(plan)
+    {}
+    """
     return {
         name: by_value(hierarchy, plan.domain.values[name], f"column {name!r}")
         for name in plan.schema.sensitive
