@@ -1,4 +1,4 @@
-"""What once went wrong around the records, on a real broker: types of clear columns, windows after a quiet time."""
+"""What once went wrong around the records, on a real broker: clear columns, quiet times, policies applied again."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import time
 import msgspec
 import pytest
 from stage import GUARD
+
+from shoal.policy.load import load
+from shoal.runtime.kafka.provision.provision import Provisioner
+from shoal.runtime.provision.passwords import variable_of
 
 pytestmark = pytest.mark.system
 
@@ -63,3 +67,34 @@ def test_an_object_in_a_column_of_numbers_stays_and_a_quiet_time_withholds_no_wi
     letters = here.drain(f"{here.topic}.shoal.dead")
     assert len(letters) == 1
     assert b"Lovelace" not in everything + letters[0].value()
+
+
+Z_POLICY = """
+dataset: visits
+source: {use: kafka, topic: {topic}, properties: admin.properties}
+columns:
+  time: {role: time}
+  client: {role: subject, type: str}
+  domain: {role: quasi, type: str, hierarchy: {use: path, depth: 2}}
+views:
+  market:
+    users: [USERS]
+    show: [domain]
+    promises: [{use: z-anonymity, z: 5, window: 60s}]
+    method: {use: z-anonymity, tune: {goal: {k: 3, probability: 0.8}, every: 30m}}
+"""
+
+
+def test_an_unchanged_policy_with_z_is_never_wider_and_a_user_can_be_removed(stage, monkeypatch):
+    mark = time.time_ns()
+    first, second = f"ada{mark}", f"bob{mark}"
+    for user in (first, second):
+        monkeypatch.setenv(variable_of(user), "secret-of-theirs")
+    here = stage(Z_POLICY.replace("USERS", f"{first}, {second}"), 1)
+    service = Provisioner(load(here.file))
+    assert not service.plan().wider
+    assert not service.plan().changes
+    here.apply()
+    here.write_policy(Z_POLICY.replace("USERS", first))
+    here.apply()  # without --allow-wider
+    assert service.cluster.users([first, second]) == {first}

@@ -113,7 +113,8 @@ def test_a_broker_that_hides_whether_everyone_may_read_is_tried(tmp_path, everyo
             return
         here = Stage(broker, tmp_path, text, 1)
         assert status(Provisioner(load(here.file))).well
-        described = AdminClient(broker.login()).describe_user_scram_credentials().result(30)
+        admin = AdminClient(broker.login())
+        described = admin.describe_user_scram_credentials().result(30)
         assert not [user for user in described if "probe" in user]
         here.close()
     finally:

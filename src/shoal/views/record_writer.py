@@ -7,7 +7,7 @@ goes through undecoded: bytes that nobody looked at could hold anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -21,6 +21,10 @@ from shoal.views.role_view import RoleView
 from shoal.views.types import decoder, in_utc, struct_of
 
 KEPT: tuple[Type, ...] = ("int", "str")  # types whose equal values are the same value: 1.0 and True equal 1
+# records, what is unreadable, what to do with such a one; answers a list per role
+Many = Callable[
+    [Iterable[bytes], tuple[type[Exception], ...], Callable[[tuple[int, Exception]], None]], list[list[bytes]]
+]
 MOST_ANSWERS = 65_536  # answers kept of one mask
 
 
@@ -44,10 +48,36 @@ class RecordWriter:
         self._shared: list[tuple[str, Mask, str]] = []  # column, mask, and the variable of its answer
         self._answers: list[str] = []  # the lines that make those
 
-    def function(self) -> Callable[[bytes], tuple[bytes, ...]]:
-        """The compiled function: a record's bytes to one record per role."""
+    def functions(self) -> tuple[Callable[[bytes], tuple[bytes, ...]], Many]:
+        """The compiled functions: a record's bytes to one record per role; and many records to many per role.
+
+        The second goes over the records by itself and is told what to do with one that cannot be read: a call and a
+        tuple per record would cost as much as a mask.
+        """
+        lines, made, outs = self._written()
+        given = ", ".join(made[out] for out in outs)
+        one = ["def views(record):", *(f" {line}" for line in lines), f" return ({given},)"]
+        many = [
+            "def many(records, unreadable, refuse):",
+            *(f" l{variable} = []; a{variable} = l{variable}.append" for variable in made.values()),
+            " for at, record in enumerate(records):",
+            "  try:",
+            *(f"   {line}" for line in lines),
+            "  except unreadable as error:",
+            "   refuse((at, error))",
+            "   continue",
+            *(f"  a{variable}({variable})" for variable in made.values()),
+            f" return [{', '.join('l' + made[out] for out in outs)}]",
+        ]
+        # only numbered names stand in the source: column names and values are data, and never code
+        exec(compile("\n".join(one), "<view>", "exec"), self._names)
+        exec(compile("\n".join(many), "<views>", "exec"), self._names)
+        return self._names["views"], self._names["many"]
+
+    def _written(self) -> tuple[list[str], dict[str, str], list[str]]:
+        """The lines that make all roles' records, the variable of each different record, and each role's record."""
         self._names["de"] = decoder(self._root, self._schema)
-        lines = ["def views(record):", "o = de(record)"]
+        lines = ["o = de(record)"]
         for at, below in enumerate(self._root.fields.values()):
             lines.append(f"x{at} = {self.value(below.leaf, f'o.f{at}')}")
         lines += [f"{variable} = {self._made(column)}" for column, variable in self._derived.items()]
@@ -55,10 +85,7 @@ class RecordWriter:
         # roles that see the same get the same bytes: they are written once
         made = {out: f"r{at}" for at, out in enumerate(dict.fromkeys(outs))}
         lines += [*self._answers, *(f"{variable} = en({out})" for out, variable in made.items())]
-        source = "\n ".join([*lines, f"return ({', '.join(made[out] for out in outs)},)"])
-        # only numbered names stand in the source: column names and values are data, and never code
-        exec(compile(source, "<view>", "exec"), self._names)
-        return self._names["views"]  # type: ignore[no-any-return]
+        return lines, made, outs
 
     def _record(self, view: RoleView, masks: dict[str, Running]) -> str:
         role = _Role(self, view, masks)

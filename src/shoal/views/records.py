@@ -57,7 +57,7 @@ class RecordGate:
                 )
         self.roles = [view.role for view in views]
         self._masks = [view.start(keys or KeyRing()) for view in views]
-        self._call = RecordWriter(views, self._masks).function()
+        self._call, self._many = RecordWriter(views, self._masks).functions()
 
     def __call__(self, record: bytes) -> tuple[bytes, ...]:
         """Each role's record. ``InputError`` names the place and what was expected, never a value."""
@@ -71,15 +71,10 @@ class RecordGate:
 
     def many(self, records: Iterable[bytes]) -> Batch:
         """Each role's records, in order; records that do not fit are refused and the others go on."""
-        call, refused = self._call, []
-        done: list[tuple[bytes, ...]] = []
-        for at, record in enumerate(records):
-            try:
-                done.append(call(record))
-            except UNREADABLE as error:
-                refused.append((at, _reason(error)))
+        refused: list[tuple[int, Exception]] = []
+        views = self._many(records, UNREADABLE, refused.append)
         self.settle()
-        return Batch([list(v) for v in zip(*done, strict=True)] or [[] for _ in self.roles], refused)
+        return Batch(views, [(at, _reason(error)) for at, error in refused])
 
     def settle(self) -> None:
         """Make durable what the masks stored, before anyone reads their tokens."""
