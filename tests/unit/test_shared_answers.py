@@ -18,12 +18,13 @@ SCHEMA = Schema(
         "age": Column("quasi", type="int"),
         "ward.name": Column("plain", type="str"),
         "seen": Column("plain", type="datetime"),
+        "tags[*]": Column("plain", type="str"),
     }
 )
 OF_NAME = ["suppress", {"use": "blur", "first": 1}, {"use": "blur", "first": 2}, "pseudonym", None]
 OF_AGE = [{"use": "bucket", "width": 10}, {"use": "bucket", "width": 5}, {"use": "substitute", "value": "x"}, None]
 RECORDS = [
-    b'{"name":"Ada","age":34,"ward":{"name":"north"},"seen":"2024-05-01T02:00:00+02:00"}',
+    b'{"name":"Ada","age":34,"ward":{"name":"north"},"seen":"2024-05-01T02:00:00+02:00","tags":["red","blue",null]}',
     b'{"name":null,"age":7,"ward":null}',
     b'{"name":"Bo","ward":{"name":null}}',
 ]
@@ -37,7 +38,12 @@ def masked(role: str, chosen: dict, show: list[str]) -> RoleView:
 roles = st.lists(
     st.tuples(
         st.fixed_dictionaries(
-            {"name": st.sampled_from(OF_NAME), "age": st.sampled_from(OF_AGE), "ward.name": st.sampled_from(OF_NAME)}
+            {
+                "name": st.sampled_from(OF_NAME),
+                "age": st.sampled_from(OF_AGE),
+                "ward.name": st.sampled_from(OF_NAME),
+                "tags[*]": st.sampled_from(OF_NAME),
+            }
         ),
         st.lists(st.sampled_from(list(SCHEMA.columns)), min_size=1, unique=True),
     ),

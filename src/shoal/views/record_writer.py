@@ -124,7 +124,8 @@ class RecordWriter:
 
     def answer(self, column: str, spec: Mask, value: str, source: str) -> str:
         """The source of a pure mask's answer; what is asked of a column's own variable is asked once for all roles."""
-        if not value[1:].isdigit():  # inside an object that may not be there
+        # inside an object that may not be there, or an item of a list: asked where it stands
+        if value[0] not in "xd" or not value[1:].isdigit():
             return source
         for other, same, variable in self._shared:
             if other == column and same == spec:

@@ -89,7 +89,8 @@ class Masking:
         full, tombstones = records, []
         if None in values:  # seldom: most batches are not looked through more often than they must be
             full, tombstones = [r for r in records if r.value is not None], [r for r in records if r.value is None]
-        done = self._plain.many(v for v in values if v is not None)
+            values = [r.value for r in full]
+        done = self._plain.many(values)  # type: ignore[arg-type]  # no tombstones among them
         refused = {at for at, _ in done.refused}
         kept = [r for at, r in enumerate(full) if at not in refused] if refused else full
         dead = {(r.partition, r.offset): (r, list(self._plain.roles)) for r in (full[at] for at in sorted(refused))}
