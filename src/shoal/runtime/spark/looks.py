@@ -35,7 +35,7 @@ def domain_of(rows: DataFrame, schema: Schema) -> Domain:
 def shares_of(rows: DataFrame, column: str, values: pl.Series, person: str | None) -> NDArray[np.float64]:
     """The share of all people (or rows) who hold each value of a column."""
     held = rows.select(quoted(column)) if person is None else rows.select(quoted(person), quoted(column)).distinct()
-    everyone = rows.count() if person is None else rows.select(quoted(person)).distinct().count()
+    everyone: int = rows.count() if person is None else rows.select(quoted(person)).distinct().count()
     found = pl.from_arrow(held.groupBy(quoted(column)).count().toArrow())
     assert isinstance(found, pl.DataFrame)
     have, count = counted(found[column].cast(values.dtype), found["count"])
