@@ -49,6 +49,8 @@ class Staged:
         thread.start()
         try:
             self._first.run(lambda: stop() or bool(failed))
+        except Exception as error:
+            failed.append(error)  # if the other failed before, that is why
         finally:
             ended.set()
             thread.join()

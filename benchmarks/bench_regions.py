@@ -1,0 +1,141 @@
+"""What the repartition step costs and gains on a real broker: 1, 4 and 16 partitions, with regions and without.
+
+``make bench BENCH=regions``. CPU seconds of this process (client and worker); the withheld share of z-anonymity and the
+loss of batches beside it. Goals: at 16 partitions at most 1.1 times what one withholds and loses, and records per CPU
+second at least 0.6 of what one stage does.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import statistics
+import time
+from typing import Any
+
+import msgspec
+from confluent_kafka import Consumer, TopicPartition
+
+from benchmarks.kafka_bench import KEYS, Bench, running_bench
+from scripts.kafka.broker import available
+from shoal.policy.load import load
+from shoal.runtime.kafka.regions.stages import worker_of
+
+RECORDS = int(os.environ.get("SHOAL_BENCH_RECORDS", "60000"))
+POLICY = """
+dataset: visits
+source: {use: kafka, topic: TOPIC, properties: admin.properties}
+columns:
+  time: {role: time}
+  number: {role: plain, type: int}
+  client: {role: subject, type: str}
+  age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 100}}
+  domain: {role: quasi, type: str, hierarchy: {use: path, depth: 2}}
+views:
+"""
+VIEWS = {
+    "market": """
+  market:
+    show: [number, domain]
+    promises: [{use: z-anonymity, z: 20, window: 60s}]
+    method: z-anonymity
+""",
+    "research": """
+  research:
+    show: [number, age, domain]
+    promises: [{use: k-anonymity, k: 5}]
+    method: {use: batches, delay: 200}
+""",
+}
+
+
+def visits(count: int) -> tuple[list[bytes], list[int]]:
+    chance, out, people = random.Random(1), [], []
+    for number in range(count):
+        people.append(chance.randrange(3000))
+        domain = f"d{chance.randrange(24)}.s{int(chance.paretovariate(0.6)) % 60}"
+        row = {"time": 1000 + number / 100, "number": number, "client": f"p{people[-1]}"}
+        out.append(msgspec.json.encode({**row, "age": people[-1] % 90, "domain": domain}))
+    return out, people
+
+
+def fill(bench: Bench, topic: str, values: list[bytes], people: list[int], partitions: int) -> None:
+    from confluent_kafka import Producer
+
+    writer = Producer({**bench.login, "linger.ms": 20, "queue.buffering.max.messages": 1_000_000})
+    for at, value in enumerate(values):
+        writer.produce(topic, value, partition=people[at] % partitions)
+    assert writer.flush(120) == 0
+
+
+def drain(bench: Bench, topic: str) -> list[dict[str, Any]]:
+    settings = {"group.id": "count", "enable.partition.eof": True, "isolation.level": "read_committed"}
+    reader = Consumer({**bench.login, **settings, "auto.offset.reset": "earliest"})
+    count = len(reader.list_topics(topic, timeout=30).topics[topic].partitions)
+    reader.assign([TopicPartition(topic, p, 0) for p in range(count)])
+    out, ended = [], set()
+    while len(ended) < count:
+        for message in reader.consume(5000, 0.5):
+            if message.error() is None:
+                out.append(msgspec.json.decode(message.value()))
+            else:
+                ended.add(message.partition())
+    reader.close()
+    return out
+
+
+def loss(rows: list[dict[str, Any]]) -> float:
+    total = 0.0
+    for row in rows:
+        ends = [0.0, 100.0] if row["age"] == "*" else [float(x) for x in str(row["age"]).strip("[]").split(",")]
+        total += (ends[-1] - ends[0]) / 100 + (1.0 if row["domain"] == "*" else 0.0 if "." in row["domain"] else 0.5)
+    return total / 2 / max(1, len(rows))
+
+
+def one(bench: Bench, role: str, partitions: int, regions: int, data: tuple[list[bytes], list[int]]) -> list[float]:
+    topic = bench.topic(partitions)
+    service = f"    service: {{repartition: {regions}}}\n" if regions else ""
+    file = bench.policy(POLICY + VIEWS[role] + service, topic)
+    fill(bench, topic, *data, partitions)
+    worker = worker_of(load(file), KEYS)
+    now, count = worker.counters, len(data[0])
+
+    def stop() -> bool:
+        # by the worker's own counters: every other question would cost this process a login
+        waits = now.held[role] if role == "research" else 0
+        return now.read >= count and now.written[role] + now.withheld[role] + waits >= count
+
+    before = time.process_time()
+    worker.run(stop)
+    used = time.process_time() - before
+    rows = drain(bench, f"{topic}.{role}")
+    figure = 1 - len(rows) / len(data[0]) if role == "market" else loss(rows)
+    return [len(data[0]) / used, figure, len(rows)]
+
+
+def main() -> None:
+    why = available()
+    if why is not None:
+        print(f"no Kafka benchmark: {why}")
+        return
+    before = os.getloadavg()
+    data = visits(RECORDS)
+    with running_bench() as bench:
+        for role, what in (("market", "withheld share"), ("research", "loss")):
+            one(bench, role, 1, 0, (data[0][:2000], data[1][:2000]))  # compiled code is loaded once
+            print(f"\n{role}, {RECORDS:,} records", flush=True)
+            base: list[float] = []
+            for partitions, regions in ((1, 0), (4, 0), (16, 0), (1, 16), (4, 16), (16, 16)):
+                now = one(bench, role, partitions, regions, data)
+                base = base or now
+                rate = f"{now[0]:9,.0f} records/CPU s ({now[0] / base[0]:.2f})"
+                print(
+                    f"{partitions:3} partitions, {regions:2} regions: {rate}, "
+                    f"{what} {now[1]:.4f} ({now[1] / base[1]:.2f}), {now[2]:,.0f} released",
+                    flush=True,
+                )
+    print(f"load of the machine before: {statistics.mean(before):.1f}, after: {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()
