@@ -111,6 +111,7 @@ SAMPLES: dict[str, list[str]] = {
     "--policy": ["visits.yaml"], "--view": ["ward"], "--quasi": ["sex"], "--hierarchy": ["zip=prefix:5"],
     "--sensitive": ["sex"], "--plain": ["med"], "--subject": ["pid"], "--weight": ["age=9"], "--k": ["7"],
     "--promise": ["alpha-k-anonymity:alpha=.9:k=4:column=diag"], "--register": ["t.csv"],
+    "--save-model": ["kept.model"], "--model": ["no.model"],
     "--l": ["2"], "--t": ["0.9"], "--p": ["2"], "--series": [], "--id": ["W0"], "--time": ["when"],
     "--value": ["name"], "--every": ["5"], "--missing": ["drop"], "--perturb": [], "--append": ["other"],
     "--publish": ["new"], "--method": ["mondrian"], "--effort": ["low"], "--set": ["effort=low"], "--seed": ["5"],

@@ -59,9 +59,10 @@ def anonymize(
     from shoal.release.job import job_of
 
     data, to = with_tables(data, to)
-    keep_apart([to.output, to.report, growing.append, certificate, curves.representatives], [data, by.policy])
+    targets = [to.output, to.report, growing.append, growing.save_model, certificate, curves.representatives]
+    keep_apart(targets, [data, by.policy, growing.model])
     asked = wishes(to, by, columns, promised, curves, growing, how, title=title(data) if by.policy is None else None)
-    if by.policy is None and not columns.quasi and not curves.series:
+    if by.policy is None and not columns.quasi and not curves.series and growing.model is None:
         asked.refuse("quasi", "no quasi columns", "name the columns an outsider may know, or give a --policy")
     job = job_of(asked)
     check_output(to)

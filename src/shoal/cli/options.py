@@ -169,10 +169,17 @@ class Growing:
         Continuous mode: a state file. Each call takes one more chunk; what was published only becomes more general.
     publish
         In continuous mode: the whole table so far (the default), or only the new rows.
+    save_model
+        Also keep the model of the release in this sealed file, for rows that come later; needs a key. No value that was
+        not published is in it.
+    model
+        The model of an earlier release: new rows that its published cells cover join its groups, within its promises.
     """
 
     append: str | None = None
     publish: Literal["whole", "new"] | None = None
+    save_model: str | None = None
+    model: str | None = None
 
 
 @Parameter(name="*")
@@ -297,8 +304,7 @@ def with_tables(data: str, to: To) -> tuple[str, To]:
 
 def read_for(job: Job, data: str, reading: Reading) -> pl.DataFrame:
     """The table a job works on, with the columns as declared; how a column was read is said."""
-    by_policy = job.types if job.view is not None else {}
-    return read_table(data, reading, job.schema.columns, by_policy, job.exact)
+    return read_table(data, reading, job.schema.columns, job.types, job.exact)
 
 
 def read_table(

@@ -33,8 +33,11 @@ class Boxes:
         return self.low[:, j], self.high[:, j], 0 if self.floor is None else self.floor[:, j]
 
 
-def _nothing() -> None:
-    """Most releases leave nothing to be written down."""
+def nothing() -> None:
+    """Most releases leave nothing to be written down.
+
+    >>> nothing()
+    """
 
 
 @dataclass(repr=False)
@@ -63,7 +66,7 @@ class Release:
     positions: NDArray[np.int64] | None = None
     curves: Any = None
     written: bool = False  # it is where it goes already: a table that never was in memory
-    settle: Callable[[], None] = _nothing  # call it when the data are written: what was taken is written down
+    settle: Callable[[], None] = nothing  # call it when the data are written: what was taken is written down
 
     def page(self, file: str) -> str:
         """The report as a file of this name: .html, .json or .txt."""
@@ -87,7 +90,7 @@ class Release:
         return {
             **{f.name: None for f in fields(self)},
             "left_out": (),
-            "settle": _nothing,
+            "settle": nothing,
             "written": False,
             **{name: getattr(self, name) for name in kept},
         }

@@ -17,6 +17,7 @@ from shoal.promises.base import those_about
 from shoal.release.base import Job
 from shoal.release.chunks import ChunksJob
 from shoal.release.curves import CurvesJob, about_curves, view_reading
+from shoal.release.joining import JoiningJob, joining_job
 from shoal.release.judge import Judge
 from shoal.release.methods import method_of, series_words, with_effort
 from shoal.release.options import (
@@ -29,6 +30,7 @@ from shoal.release.options import (
     nothing_to_waive,
     of_options,
     reported,
+    saved_model,
     with_means,
 )
 from shoal.release.promised import refuse_nothing, tightened
@@ -52,13 +54,20 @@ def job_of(wishes: Wishes) -> Job:
     ('TableJob', (KAnonymity(k=5),))
     """
     wishes.take("json")  # how the report is printed: every job has one
-    job = _of_policy(wishes) if wishes.has("policy") else of_options(wishes)
+    if wishes.has("model"):
+        common = Common.of(wishes, "new rows")
+        nothing_to_waive(wishes, common._asdict(), "the groups are those of the release before", order=True)
+        job: Job = joining_job(wishes, common.keys, common._asdict())
+    else:
+        job = _of_policy(wishes) if wishes.has("policy") else of_options(wishes)
     wishes.done(_noun(job), hint=_hint(job))
     return job
 
 
 def _noun(job: Job) -> str:
     kind = {TableJob: "a table", CurvesJob: "curves", ChunksJob: "a chunk of a growing table", StreamJob: "a stream"}
+    if isinstance(job, JoiningJob):
+        return "new rows of a release: its model says what they are and what is promised"
     noun = kind.get(type(job), "a view without promises")
     return f"{noun} released by a policy" if job.view is not None else noun
 
@@ -113,6 +122,7 @@ def _of_policy(wishes: Wishes) -> Job:
         cells=wishes.one_of("cells", "text", "struct", "bounds"),
         previous=earlier_releases(wishes, policy.schema),
         register=register_of(wishes, promises, policy.schema, view),
+        save_model=saved_model(wishes, policy.schema, view),
         memory=wishes.take("memory"),
         engine=wishes.one_of("engine", "here", "spark"),
         **reported(wishes, more),

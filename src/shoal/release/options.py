@@ -36,6 +36,7 @@ from shoal.report.model import ending
 from shoal.series.representatives import FEWEST
 from shoal.streams.z_anonymity import ZAnon
 from shoal.tables import TABLE_METHODS
+from shoal.views.role_view import RoleView
 
 OF_STREAMS = "a stream leaves in the order of its decisions"
 OF_CHUNKS = "a growing table is not laid beside releases of others"
@@ -98,6 +99,18 @@ def earlier_releases(wishes: Wishes, schema: Schema) -> tuple[tuple[str, pl.Data
     return tuple(found)
 
 
+def saved_model(wishes: Wishes, schema: Schema, view: RoleView | None = None) -> Path | None:
+    """Where the model of the release is to be kept, if new rows can be read as it reads them."""
+    path = wishes.take("save_model")
+    if path is None:
+        return None
+    if (view is not None and view.masks) or any(column.derive is not None for column in schema.columns.values()):
+        wishes.refuse(
+            "save_model", "a model takes rows as they come, without masks and derived columns", "leave it out"
+        )
+    return Path(path)
+
+
 def nothing_to_waive(
     wishes: Wishes, more: dict[str, Any], why: str, *, order: bool = False, but: Sequence[str] = ()
 ) -> None:
@@ -154,6 +167,7 @@ def of_options(wishes: Wishes) -> Job:
         cells=cells,
         previous=earlier_releases(wishes, schema),
         register=register_of(wishes, promises, schema),
+        save_model=saved_model(wishes, schema),
         memory=wishes.take("memory"),
         engine=wishes.one_of("engine", "here", "spark"),
         **reported(wishes, more),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Self
 
 import msgspec
@@ -19,7 +20,7 @@ from shoal.core.frames import from_any
 from shoal.core.known import doubts, refuse_few
 from shoal.core.order import publication_order
 from shoal.core.register import beside_register
-from shoal.core.release import Boxes, Release, read_alike, recode
+from shoal.core.release import Boxes, Release, nothing, read_alike, recode
 from shoal.core.schema import Column, Schema
 from shoal.core.table import Table, code
 from shoal.measures.loss import loss
@@ -38,6 +39,7 @@ from shoal.report.model import Report
 from shoal.tables import TableMethod
 from shoal.tables.base import Progress, looks_at_values, silent
 from shoal.tables.model import Model
+from shoal.tables.model_file import model_file, save
 from shoal.verifier import Verdict
 from shoal.views.derived import with_derived
 from shoal.views.masked_table import BESIDE, MaskedTable, masked_table
@@ -59,6 +61,7 @@ class TableJob(Job):
     cells: str = "text"
     previous: tuple[tuple[str, pl.DataFrame], ...] = ()  # earlier releases, by what to call them
     register: pl.DataFrame | None = None  # of the people that released rows may stand for
+    save_model: Path | None = None  # where the model is kept, for rows that join the groups later
     memory: int | None = None  # bytes, of a table that is read from a file: see release.regional
     engine: str = "here"  # or spark, which is for tables that are read from files: see runtime.spark
 
@@ -71,6 +74,7 @@ class TableJob(Job):
                 where="engine" if self.memory is None else "memory",
                 hint="leave it out; `shoal anonymize` on the command line reads tables of any size from files",
             )
+        kept_at = None if self.save_model is None else model_file(self.save_model, self.keys)
         frame, back = from_any(data)
         masked = None if self.policy is None or self.view is None else self._masked(frame)
         schema = self.schema if masked is None else masked.schema
@@ -105,7 +109,7 @@ class TableJob(Job):
             notes=notes,
             seconds=time.perf_counter() - start,
         )
-        model = Model(schema, table, labels, boxes, self.promises, people)
+        model = Model.of(schema, table, labels, boxes, self.promises, people)
         # window masks withhold rows: positions are those of the input, not of what was left of it
         positions = kept if masked is None else masked.rows.to_numpy()[kept]
         shuffled = shown[order]
@@ -122,6 +126,7 @@ class TableJob(Job):
             notes=list(report.notes),
             warnings=doubtful,
             positions=positions,
+            settle=nothing if kept_at is None else lambda: save(model, kept_at),
         )
 
     def fitting(self) -> Self:

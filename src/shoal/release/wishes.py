@@ -23,7 +23,7 @@ KNOWN: dict[str, Check] = {
     **dict.fromkeys(("title", "append", "publish", "set", "cells", "report", "json"), arguments.anything),
     **dict.fromkeys(("every", "missing", "perturb", "instants", "aggregate", "pattern"), arguments.anything),
     **dict.fromkeys(("hierarchy", "unit", "late", "window", "tune"), arguments.anything),
-    **dict.fromkeys(("representatives", "zone", "previous", "register"), arguments.anything),
+    **dict.fromkeys(("representatives", "zone", "previous", "register", "model", "save_model"), arguments.anything),
     "value": arguments.name_or_names,
     "quasi": arguments.quasi,
     "schema": arguments.schema,

@@ -1,33 +1,39 @@
-"""A release applied to new rows: who falls into a published box joins its group, within the promises."""
+"""A release applied to new rows: who falls into a published cell joins its group, within the promises.
+
+A model knows what the release tells, and no more: the text of its cells, the sensitive values of each group (which are
+published), and of people a keyed fingerprint. The values that rows had before are not in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.comparable import comparable
 from shoal.core.errors import UsageError
-from shoal.core.frames import require
+from shoal.core.frames import from_any, require
 from shoal.core.groups import Groups
 from shoal.core.release import Boxes, taken
 from shoal.core.schema import Schema
-from shoal.core.table import Table, by_value, factorize, hierarchy_for
-from shoal.measures.loss import node_range, published_level
+from shoal.core.table import Table, by_value, factorize
 from shoal.promises.base import Promise, those_about
+from shoal.tables.cover import covers
 
-Spans = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]  # first and last code, least level to cover it
+GROUP, PERSON = "\0group", "\0person"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Model:
-    """The boxes of a release and the people behind them, with everyone who joined since.
+    """The cells of a release and the people behind them, with everyone who joined since.
 
     Who joined in an earlier call of :meth:`apply` counts in the next one, because an outsider reads all of them
-    together. Only the sensitive values and the people of those rows are kept, in memory, like those of the input.
+    together. :mod:`shoal.tables.model_file` keeps a model in a sealed file.
 
     Does not protect against someone who compares the two releases and knows who is new: a new row hides among the
     people who were there before.
@@ -39,19 +45,48 @@ class Model:
     """
 
     schema: Schema
-    table: Table
-    labels: NDArray[np.int32]
-    boxes: Boxes
+    cells: pl.DataFrame  # the published texts, a row per group
+    cost: NDArray[np.float64]  # what each group loses: the tightest that covers a row is its group
     promises: Sequence[Promise]
-    subjects: pl.Series | None = None  # whose the rows of the input were: who comes back is not a second person
-    arrived: list[tuple[pl.DataFrame, NDArray[np.int64]]] = field(default_factory=list, repr=False, compare=False)
+    rows: pl.DataFrame  # of everyone released: group, sensitive values, fingerprint of the person
+    types: Mapping[str, str] = field(default_factory=dict)  # of quasi columns, as whoever reads new rows must read them
+    key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
-    def apply(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
-        """New rows as the release would show them, and why the others are withheld.
+    @classmethod
+    def of(
+        cls,
+        schema: Schema,
+        table: Table,
+        labels: NDArray[np.int32],
+        boxes: Boxes,
+        promises: Sequence[Promise],
+        people: pl.Series | None = None,
+    ) -> Model:
+        """The model of a release; ``people`` says whose the rows of the input were."""
+        cells = pl.DataFrame(
+            [levels.text(*boxes.column(j)).alias(table.names[j]) for j, levels in enumerate(table.levels)]
+        )
+        cost = np.zeros(len(boxes.low))
+        for j, levels in enumerate(table.levels):
+            cost += levels.ncp(*boxes.column(j)) * table.weights[j]
+        kept = np.flatnonzero(labels >= 0)
+        about = [taken(s.values.gather(s.codes[kept])).alias(name) for name, s in table.sensitive.items()]
+        rows = pl.DataFrame([pl.Series(GROUP, labels[kept]), *about])
+        kinds = {name: _kind(levels.values.dtype) for name, levels in zip(table.names, table.levels, strict=True)}
+        types = {name: kind for name, kind in kinds.items() if kind}
+        model = cls(schema, cells, cost, tuple(promises), rows, types)
+        if people is not None and table.people is not None:
+            model.rows = model.rows.with_columns(model._prints(people.gather(table.rows[kept])))
+        return model
 
-        A row is released if a published box covers it (the tightest, if several do) and the group still keeps every
-        promise with its new members, those of earlier calls among them; a group that would break takes none of these
-        rows. Costs O(rows x groups).
+    def apply(self, data: Any) -> tuple[Any, dict[str, int]]:
+        """New rows as the release would show them, in the kind of frame that came, and why the others are withheld.
+
+        A row is released if a published cell of every column covers it (the tightest group, if several do) and the
+        group still keeps every promise with its new members, those of earlier calls among them; a group that would
+        break takes none of these rows. Where groups are compared with all released rows (t-closeness, beta-likeness),
+        newcomers move the whole: there a group takes as many as it can, and those leave whose values are too many.
+        Costs O(rows x groups).
         """
         if beside := those_about(self.promises, "register"):
             raise UsageError(
@@ -59,135 +94,155 @@ class Model:
                 where="model",
                 hint="release all rows again",
             )
-        require(frame, [*self.table.names, *self.schema.sensitive, *self.schema.of("subject")], "new rows")
-        joined = self._covering([self._spans(frame[name], j) for j, name in enumerate(self.table.names)])
+        frame, back = from_any(data)
+        require(frame, [*self.cells.columns, *self.schema.sensitive, *self.schema.of("subject")], "new rows")
+        joined = self._covering(frame)
         uncovered = int((joined < 0).sum())
-        breaking = self._breaking(frame, joined)
-        joined[np.isin(joined, breaking)] = -1
+        arrived = self._arrived(frame)
+        joined = self._within(arrived, joined)
         withheld = {
             "no published group covers it": uncovered,
             "its group would break": int((joined < 0).sum()) - uncovered,
         }
         kept = np.flatnonzero(joined >= 0)
         if len(kept):
-            about = [*self.table.sensitive, *self.schema.of("subject")]
-            self.arrived.append((pl.DataFrame([taken(frame[name], kept) for name in about]), joined[kept]))
+            self.rows = self._together(arrived, joined, kept)
         columns = []
         for name in frame.columns:
-            if name in self.table.names:
-                j = self.table.names.index(name)
-                columns.append(self.table.levels[j].text(*self.boxes.column(j)).gather(joined[kept]).alias(name))
+            if name in self.cells.columns:
+                columns.append(self.cells[name].gather(joined[kept]).alias(name))
             elif name in self.schema.columns and self.schema[name].role in ("sensitive", "plain", "time"):
                 columns.append(taken(frame[name], kept))
-        return pl.DataFrame(columns), {reason: n for reason, n in withheld.items() if n}
+        shown = pl.DataFrame(columns)
+        untouched = [name for name in shown.columns if name not in self.cells.columns]
+        return back(shown, kept, untouched), {reason: n for reason, n in withheld.items() if n}
 
-    def _spans(self, series: pl.Series, j: int) -> Spans:
-        """Where new values lie among the codes of a column: a cell covers them if it covers the place.
+    def released(self) -> tuple[pl.DataFrame, pl.Series | None]:
+        """Everything that was released so far as it reads, plain columns left out, and whose rows they are."""
+        whole = pl.concat([self.cells[self.rows[GROUP]], self.rows.drop(GROUP, PERSON, strict=False)], how="horizontal")
+        return whole, self.rows[PERSON] if PERSON in self.rows.columns else None
 
-        A value seen before lies at its code; a number between two, between theirs; an unseen value in the lowest
-        known node its own labels name, and only cells of that level or above cover it.
-        """
-        values = comparable(series)
-        distinct = values.unique().sort(nulls_last=True)
-        levels = self.table.levels[j]
-        n = len(distinct)
-        first, last, level = np.full(n, -1, np.int64), np.full(n, -1, np.int64), np.zeros(n, np.int8)
-        if levels.numbers is not None and distinct.dtype.is_numeric():
-            known = levels.numbers[: levels.size - (levels.missing >= 0)]
-            # coded ends stand for everything beyond them
-            numbers = distinct.cast(pl.Float64).clip(*levels.ends).fill_null(np.nan).to_numpy()
-            inside = (numbers >= known[0]) & (numbers <= known[-1]) if len(known) else np.zeros(n, np.bool_)
-            first[inside] = np.searchsorted(known, numbers[inside], side="right") - 1
-            last[inside] = np.searchsorted(known, numbers[inside], side="left")
-            first[np.isnan(numbers)] = last[np.isnan(numbers)] = levels.missing
-        else:
-            self._by_labels(distinct, j, first, last, level)
-        if self.schema[self.table.names[j]].missing == "suppress":
-            first[distinct.is_null().to_numpy()] = -1
-        at = factorize(values)[0]
-        return first[at], last[at], level[at]
-
-    def _by_labels(
-        self,
-        distinct: pl.Series,
-        j: int,
-        first: NDArray[np.int64],
-        last: NDArray[np.int64],
-        level: NDArray[np.int8],
-    ) -> None:
-        name, levels = self.table.names[j], self.table.levels[j]
-        hierarchy = hierarchy_for(distinct, self.schema[name])
-        try:
-            own, codes = hierarchy.compile(distinct, where=f"column {name!r}")
-        except UsageError:  # another type, or beyond the declared domain: nothing covers it
-            return
-        if own.depth != levels.depth or not own.size:  # nothing here, or nothing the hierarchy knows
-            return
-        free = (codes >= 0) & (codes != own.missing)
-        if own.missing >= 0 and levels.missing >= 0:
-            first[codes == own.missing] = last[codes == own.missing] = levels.missing
-        for at in range(levels.depth):
-            nodes = {label: node for node, label in enumerate(levels.labels(at).to_list())}
-            labels = own.labels(at).gather(own.codes[codes.clip(0), at]).to_list()
-            found = np.array([nodes.get(label, -1) for label in labels])
-            here = free & (found >= 0)
-            column = levels.codes[:, at]
-            first[here] = np.searchsorted(column, found[here], side="left")
-            last[here] = np.searchsorted(column, found[here], side="right") - 1
-            level[here] = at
-            free &= found < 0
-
-    def _covering(self, spans: Sequence[Spans]) -> NDArray[np.int64]:
+    def _covering(self, frame: pl.DataFrame) -> NDArray[np.int64]:
         """The group with the least loss whose cells cover each row, or -1."""
-        ranges = [node_range(levels, self.boxes, j) for j, levels in enumerate(self.table.levels)]
-        shown = [published_level(levels, self.boxes, j) for j, levels in enumerate(self.table.levels)]
-        cost = np.zeros(len(self.boxes.low))
-        for j, levels in enumerate(self.table.levels):
-            cost += levels.ncp(*self.boxes.column(j)) * self.table.weights[j]
-        out = np.full(len(spans[0][0]), -1, np.int64)
-        for group in np.argsort(cost, kind="stable"):
+        fits, value, cell = [], [], []
+        for name in self.cells.columns:
+            codes, distinct = factorize(frame[name])
+            texts, which = np.unique(self.cells[name].fill_null("\0").to_numpy(), return_inverse=True)
+            shown = [None if text == "\0" else str(text) for text in texts]
+            fits.append(covers(distinct, self.schema[name], shown, f"column {name!r}"))
+            value.append(codes)
+            cell.append(which)
+        out = np.full(frame.height, -1, np.int64)
+        for group in np.argsort(self.cost, kind="stable"):
             free = np.flatnonzero(out < 0)
             if not len(free):
                 break
-            fits = np.ones(len(free), np.bool_)
-            for (low, high), at, (first, last, level) in zip(ranges, shown, spans, strict=True):
-                fits &= (first[free] >= low[group]) & (last[free] <= high[group]) & (first[free] >= 0)
-                fits &= level[free] <= at[group]
-            out[free[fits]] = group
+            for j, fit in enumerate(fits):
+                free = free[fit[value[j][free], cell[j][group]]]
+            out[free] = group
         return out
 
-    def _breaking(self, frame: pl.DataFrame, joined: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Groups that would break a promise with their new members: they get none."""
-        refused = np.zeros(len(self.boxes.low), np.bool_)
-        while True:
-            new = np.flatnonzero((joined >= 0) & ~refused[joined])
-            groups = self._together(frame, new, joined[new])
+    def _arrived(self, frame: pl.DataFrame) -> pl.DataFrame:
+        about = [frame[name].cast(self.rows[name].dtype) for name in self.rows.columns if name in self.schema.sensitive]
+        who = [] if PERSON not in self.rows.columns else [self._prints(frame[str(self.schema.subject)])]
+        return pl.DataFrame([taken(column) for column in [*about, *who]]) if about or who else pl.DataFrame()
+
+    def _prints(self, people: pl.Series) -> pl.Series:
+        """Whose rows they are, without saying who."""
+        distinct = people.cast(pl.String).unique()
+        made = [
+            None if who is None else hashlib.blake2b(who.encode(), key=self.key, digest_size=16).hexdigest()
+            for who in distinct.to_list()
+        ]
+        texts = pl.Series(made, dtype=pl.String)
+        return people.cast(pl.String).replace_strict(distinct, texts, return_dtype=pl.String).alias(PERSON)
+
+    def _within(self, arrived: pl.DataFrame, joined: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The groups of new rows that may join them, -1 for the others."""
+        joined = joined.copy()
+        promises = those_about(self.promises, "groups")
+        relative = [p for p in promises if p.compares_with_all]
+        while (joined >= 0).any():
+            groups = self._groups(arrived, joined)
             broken = np.zeros(groups.count, np.bool_)
-            for promise in those_about(self.promises, "groups"):
-                broken |= ~promise.measure(groups)[1]
+            for promise in promises:
+                if not promise.compares_with_all:
+                    broken |= ~promise.measure(groups)[1]
+            new = np.flatnonzero(joined >= 0)
+            guilty = new[broken[joined[new]]]
+            if len(guilty):
+                joined[guilty] = -1
+                continue
+            leave = self._surplus(arrived, joined, groups, relative)
+            if not len(leave):
+                return joined
+            joined[leave] = -1
+        return joined
+
+    def _surplus(
+        self, arrived: pl.DataFrame, joined: NDArray[np.int64], groups: Groups, promises: Sequence[Promise]
+    ) -> NDArray[np.int64]:
+        """New rows that must leave before groups are like the whole again: a quarter of what is too much, each time."""
+        new = np.flatnonzero(joined >= 0)
+        leave: list[NDArray[np.int64]] = []
+        for promise in promises:
+            broken = ~promise.measure(groups)[1]
             if not broken.any():
-                return np.flatnonzero(refused)
-            guilty = np.unique(joined[new][broken[joined[new]]])
-            # newcomers elsewhere may have shifted the whole distribution: then none is taken
-            refused[guilty if len(guilty) else np.arange(len(refused))] = True
+                continue
+            assert promise.sensitive is not None
+            values = pl.concat([self.rows[promise.sensitive], arrived[promise.sensitive]])
+            codes = factorize(values)[0]
+            size = int(codes.max()) + 1
+            before, after = codes[: self.rows.height], codes[self.rows.height :][new]
+            whole = np.bincount(np.append(before, after), minlength=size) / (len(before) + len(after))
+            rest = broken.copy()
+            for group in np.flatnonzero(broken):
+                mine = new[joined[new] == group]
+                inside = np.append(before[self.rows[GROUP].to_numpy() == group], codes[self.rows.height :][mine])
+                over = np.bincount(inside, minlength=size) - whole * len(inside)
+                out = _most_over(codes[self.rows.height :][mine], over)
+                rest[group] = not len(out)
+                leave.append(mine[out])
+            if rest.any() and not any(map(len, leave)):
+                # no newcomer is too much in a group: they have moved the whole away from groups they did not join
+                old = np.bincount(before, minlength=size) / max(1, len(before))
+                out = _most_over(after, (whole - old) * (len(before) + len(after)))
+                leave.append(new[out] if len(out) else new)
+        return np.unique(np.concatenate(leave)) if leave else np.zeros(0, np.int64)
 
-    def _together(self, frame: pl.DataFrame, new: NDArray[np.int64], joined: NDArray[np.int64]) -> Groups:
+    def _together(self, arrived: pl.DataFrame, joined: NDArray[np.int64], kept: NDArray[np.int64]) -> pl.DataFrame:
+        group = pl.Series(GROUP, joined[kept].astype(np.int32))
+        new = [column.gather(kept) for column in arrived.get_columns()]
+        return pl.concat([self.rows, pl.DataFrame([group, *new]).select(self.rows.columns)])
+
+    def _groups(self, arrived: pl.DataFrame, joined: NDArray[np.int64]) -> Groups:
         """The released rows, those that joined before and the new ones, by group."""
-        old = np.flatnonzero(self.labels >= 0)
-        later = [*(rows for rows, _ in self.arrived), frame[new]]
-
-        def extended(before: pl.Series, name: str) -> pl.Series:
-            return pl.concat([before, *(rows[name].cast(before.dtype) for rows in later)])
-
-        sensitive = {n: extended(c.values.gather(c.codes[old]), n) for n, c in self.table.sensitive.items()}
-        people = None
-        if self.schema.subject is not None and self.table.people is not None:
-            assert self.subjects is not None
-            people = factorize(extended(self.subjects.gather(self.table.rows[old]), self.schema.subject))[0]
-        labels = np.concatenate([self.labels[old], *(groups for _, groups in self.arrived), joined]).astype(np.int32)
+        new = np.flatnonzero(joined >= 0)
+        whole = self._together(arrived, joined, new)
+        sensitive = {name: whole[name] for name in self.schema.sensitive}
+        people = factorize(whole[PERSON])[0] if PERSON in whole.columns else None
         levels = {
             name: by_value(hierarchy, factorize(values)[1], f"column {name!r} of the new rows")  # may be new to us
             for name, values in sensitive.items()
             if (hierarchy := self.schema[name].hierarchy) is not None
         }
-        return Groups(labels, sensitive, people, levels)
+        return Groups(whole[GROUP].to_numpy(), sensitive, people, levels)
+
+
+def _kind(dtype: pl.DataType) -> str:
+    """The type that a policy would declare for such values."""
+    if dtype.is_integer() or dtype.is_float():
+        return "int" if dtype.is_integer() else "float"
+    return {pl.String: "str", pl.Boolean: "bool", pl.Date: "date"}.get(dtype.base_type(), "")
+
+
+def _most_over(values: NDArray[np.int32], over: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Which of these rows leave: of the value that is most over its share, a quarter of the surplus, the last first."""
+    if not len(values):
+        return np.zeros(0, np.int64)
+    present = np.unique(values)
+    worst = present[int(np.argmax(over[present]))]
+    if over[worst] <= 0:
+        return np.zeros(0, np.int64)
+    mine = np.flatnonzero(values == worst)
+    return mine[-max(1, int(over[worst] / 4)) :]

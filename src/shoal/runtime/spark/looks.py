@@ -42,7 +42,8 @@ def shares_of(rows: DataFrame, column: str, values: pl.Series, person: str | Non
     joined = pl.DataFrame({"v": values}).join(
         pl.DataFrame({"v": have, "n": count}), on="v", how="left", nulls_equal=True, maintain_order="left"
     )
-    return joined["n"].fill_null(0).to_numpy() / max(1, everyone)
+    shares: NDArray[np.float64] = joined["n"].fill_null(0).to_numpy() / max(1, everyone)
+    return shares
 
 
 class OnSpark:

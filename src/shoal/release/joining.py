@@ -1,0 +1,62 @@
+"""New rows that join a published release by its model: covered, verified together with all before, then written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from shoal.core.frames import from_any
+from shoal.core.keys import KeyRing
+from shoal.core.order import publication_order
+from shoal.core.release import Release
+from shoal.release.base import Job
+from shoal.release.chunks import ChunkReport
+from shoal.release.judge import Judge
+from shoal.release.wishes import Wishes
+from shoal.tables.base import Progress, silent
+from shoal.tables.model_file import load, model_file, save
+
+NEWCOMERS = "whoever compares this with the release before, and knows who is new, finds them among fewer people"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoiningJob(Job):
+    """Rows that join the groups of an earlier release, whose model is in a file."""
+
+    model: Path
+
+    def run(self, data: Any, *, progress: Progress = silent) -> Release:
+        """See :class:`Job`. Write the data, then call ``settle`` of the release: only then they have joined."""
+        frame, _ = from_any(data)
+        file = model_file(self.model, self.keys)
+        model = load(file)
+        progress(0.2, "finding groups")
+        shown, withheld = model.apply(frame)
+        progress(0.8, "verifying")
+        whole, people = model.released()
+        verdict = Judge(model.schema, tuple(model.promises)).demand(whole, people=people, every_row=True)
+        report = ChunkReport(
+            title=self.title,
+            word=f"{shown.height:,} of {frame.height:,} new rows join the groups of the release",
+            released=shown.height,
+            held=0,
+            withheld=withheld,
+            findings=list(verdict.findings),
+            verified=verdict.kept,
+            notes=[*self.notes, NEWCOMERS],
+        )
+        order = publication_order(shown, self.draw()) if not self.keep_order and shown.height else slice(None)
+        out: pl.DataFrame = shown[order]
+        return Release(data=out, withheld=withheld, report=report, settle=lambda: save(model, file))
+
+
+def joining_job(wishes: Wishes, keys: KeyRing, common: dict[str, Any]) -> JoiningJob:
+    """The job of new rows for a model."""
+    path = Path(wishes.take("model"))
+    model = load(model_file(path, keys))
+    return JoiningJob(
+        model=path, schema=model.schema, promises=tuple(model.promises), types=dict(model.types), **common
+    )
