@@ -53,11 +53,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 
-def build() -> App:
-    """The app with all commands: their files are light, what they need is loaded when they run."""
+def build(only: str | None = None) -> App:
+    """The app with all commands, or with one: their files are light, but together they take a third of a small command.
+
+    What they need is loaded when they run.
+    """
     app = App(name="shoal", help=HELP, version=__version__, version_flags=["--version"], help_format="markdown")
     groups = {name: Group.create_ordered(name) for name in dict.fromkeys(g for _, g in COMMANDS.values())}
-    for name, (target, group) in COMMANDS.items():
+    for name, (target, group) in COMMANDS.items() if only is None else [(only, COMMANDS[only])]:
         module, _, function = target.partition(":")
         found = getattr(import_module(f"shoal.cli.{module}"), function)
         if isinstance(found, App):
@@ -70,7 +73,8 @@ def build() -> App:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its code."""
-    app = build()
+    first = next(iter(sys.argv[1:] if arguments is None else arguments), None)
+    app = build(first if first in COMMANDS else None)  # where none is named, all are shown, or the nearest is proposed
     try:
         with guarded():
             code = app(
