@@ -20,6 +20,7 @@ EVERY = 0.5  # seconds between two samples
 MOST = 600  # samples that are kept: older ones are thinned, so that the history of a long run fits
 ERRORS = 20
 AT_MOST = 0.01  # of a run's time, to measure how many people are hidden
+ONCE = 0.3 * EVERY  # seconds that measuring may take until the next sample ends it
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -109,7 +110,7 @@ class Hidden:
                 self.p_k = self._watch.rows[-1]["p_k"]
                 self._spent += self._watch.spent
                 self._watch = self._engine.watching = None
-        elif self._engine.watching is None and self._spent <= AT_MOST * (self._clock() - self._began):
+        elif self._engine.watching is None and self._spent + ONCE <= AT_MOST * (self._clock() - self._began):
             window = int(self._engine.promise.spans(np.zeros(1, np.int64))[0])
             self._watch = self._engine.watch(window, 2)
 
