@@ -132,6 +132,7 @@ SAMPLES: dict[str, list[str]] = {
     "--checkpoint": ["5s"], "--flush": [], "--again": [], "--withheld": ["why.ndjson"], "--format": ["csv"],
     "--output-format": ["csv"], "--follow": [], "--also": ["ward=ward.ndjson"], "--memory": ["1KB"],
     "--engine": ["elsewhere"],
+    "--metrics": [":0"],
 }  # fmt: skip
 # these change nothing on the data here, and have tests of their own
 SILENT = {

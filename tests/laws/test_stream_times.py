@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.core.errors import UsageError
+from shoal.core.schema import Column, Schema
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.streams import STREAM_METHODS
 from shoal.streams.base import Batch
@@ -108,3 +109,37 @@ def test_boxes_used_again_beside_a_shown_time_are_refused(name: str) -> None:
     frame = pl.DataFrame({"age": [1], "zip": ["1"], "kind": ["covid"], "same": ["x"], "at": [5]})
     with pytest.raises(UsageError, match="time column 'at' is shown"):
         method.start(SCHEMA, [KAnonymity(2)], key=KEY).push(Batch(frame, np.array([5])))
+
+
+@pytest.mark.parametrize("name", DELAYED)
+@pytest.mark.parametrize("before", ["nothing", "a crowd, then an hour of silence", "a crowd, then a day of silence"])
+def test_a_delay_in_time_is_kept_while_one_person_alone_sends(name: str, before: str) -> None:
+    """Nobody confirms the clock of one person: outcomes come in time all the same, at the latest one event after.
+
+    The event after a silence is not believed alone: it may be an absurd time. The next one is its witness.
+    """
+    schema = Schema({n: c for n, c in SCHEMA.columns.items() if n != "at"} | {"at": Column("time")})
+    running = STREAM_METHODS.decode({"use": name, "delay": 5000, "delay_time": "5s", "reuse": "never"}).start(
+        schema, [KAnonymity(2)], key=KEY
+    )
+    start = 1_700_000_000
+    times: list[int] = []
+    people: list[str] = []
+    if before != "nothing":
+        times += [start + i for i in range(30)]
+        people += [f"p{i % 7}" for i in range(30)]
+        start += 30 + (3700 if "hour" in before else 86_400)
+    times += [start + i for i in range(200)]
+    people += ["ada"] * 200
+    micro = np.array(times, np.int64) * 1_000_000
+    decided: dict[int, int] = {}
+    frame = pl.DataFrame({"age": [7], "zip": "10", "kind": "covid", "same": "x", "diag": "a"})
+    for at in range(len(times)):
+        out = running.push(Batch(frame, micro[at : at + 1], pl.Series(people[at : at + 1]), at))
+        decided |= dict.fromkeys([*out.events.tolist(), *out.withheld.tolist()], at)
+    late = {e: times[decided[e]] - times[e] for e in range(len(times) - 7)}
+    # all outcomes there are, and none later than the first event due and the one that vouches for it
+    for event in late:
+        due = next(i for i in range(event, len(times)) if times[i] - times[event] >= 5)
+        assert decided[event] <= due + 1, (event, late[event])
+    assert running.figures()["wait_most"] <= (5 + 1 if before == "nothing" else 86_400 + 60)

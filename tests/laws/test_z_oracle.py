@@ -231,3 +231,58 @@ def test_odd_values_and_people_are_withheld_and_the_stream_goes_on(odd: object) 
         assert one.push(3.0, odd, "x") is None
         assert one.push(odd if odd is not None else "soon", "c", "x") is None
         assert one.counters["bad"] == 3
+
+
+def by_definition(events: list[Event], z: int, window: float) -> list[str | None]:
+    """The oracle for plain values and many events in order: per value, when each person showed it last."""
+    last: dict[str, dict[str, float]] = {}
+    out: list[str | None] = []
+    for time, who, value in events:
+        shown = last.setdefault(value, {})
+        shown[who] = time
+        out.append(value if sum(time - window <= at for at in shown.values()) >= z else None)
+    return out
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_is_forgotten_while_one_person_alone_sends(seed: int) -> None:
+    """Hundreds of events at the start, and after each silence, that nobody else confirms until the second person."""
+    rng = np.random.default_rng(seed)
+    events: list[Event] = []
+    now = 0
+    while len(events) < 5000:
+        who = f"u{rng.integers(3)}"
+        for _ in range(rng.integers(1, 900)):
+            now += int(rng.integers(0, 3))
+            events.append((now / 128, who, f"v{rng.integers(700)}"))
+        now += int(rng.choice([0, 0, 128, 128 * 30]))
+    expected = by_definition(events, 2, 10)
+    many = z_anonymity(2, 10, key=KEY).push_many(*columns(events))
+    assert many.values.to_list() == expected
+    assert Reason.FUTURE in many.reasons  # longer silences than the window, and more than 256 waited
+    one = z_anonymity(2, 10, key=KEY)
+    half = len(events) // 2
+    assert [one.push(*e) for e in events[:half]] == expected[:half]
+    one = z_anonymity(2, 10, key=KEY, snapshot=one.snapshot())
+    assert [one.push(*e) for e in events[half:]] == expected[half:]
+
+
+def test_a_clock_years_ahead_takes_nobodys_place() -> None:
+    """All places are full of events that never come true: who is first after a silence is still remembered."""
+    stream = z_anonymity(2, 10, key=KEY, memory="1MB")
+    stream.push_many([0.0, 0.0], ["a", "b"], ["x", "x"])
+    far = [4e9 + 100 * i for i in range(6000)]
+    stream.push_many(far, ["odd"] * 6000, [f"w{i}" for i in range(6000)])
+    alone = [f"v{i}" for i in range(1500)]
+    assert stream.push_many([1000.0] * 1500, ["a"] * 1500, alone).values.null_count() == 1500
+    assert stream.push_many([1001.0] * 1500, ["b"] * 1500, alone).values.to_list() == alone
+    assert stream.figures()["bytes"] <= 2_000_000
+
+
+def test_sticky_holds_for_every_event_that_waited() -> None:
+    stream = z_anonymity(2, 10, key=KEY, sticky=True)
+    values = [f"v{i}" for i in range(1000)]
+    assert stream.push_many([1.0] * 1000, ["a"] * 1000, values).values.null_count() == 1000
+    assert stream.push_many([2.0] * 1000, ["b"] * 1000, values).values.to_list() == values
+    # a was withheld with each of them: a session that began so goes on so
+    assert stream.push_many([3.0] * 1000, ["a"] * 1000, values).values.null_count() == 1000

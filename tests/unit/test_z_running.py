@@ -110,7 +110,7 @@ def test_snapshots_are_recognised() -> None:
         z_anonymity(2, 10, key=KEY, snapshot=b"\x00")
     outside = msgspec.msgpack.decode(data)
     old = msgspec.msgpack.encode([*outside[:2], 99, *outside[3:]])
-    with pytest.raises(InputError, match="version 2 of the state, found another"):
+    with pytest.raises(InputError, match="version 3 of the state, found another"):
         z_anonymity(2, 10, key=KEY, snapshot=old)
     changed = z_anonymity(3, 20, key=KEY, snapshot=data)  # another policy, the same window
     assert [changed.push(2, "b", "x"), changed.push(3, "c", "x")] == [None, "x"]

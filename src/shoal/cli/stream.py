@@ -145,6 +145,9 @@ class Running:
     watch
         Show how it goes on a page in the browser, of this machine only, by a link that works once. Needs the extra
         `web`.
+    metrics
+        An address for Prometheus, `:9100` (this machine only) or `0.0.0.0:9100`: /metrics with the names of
+        `shoal serve`, /livez and /readyz, while the stream runs. Needs the extra `kafka`.
     """
 
     keys: str | None = None
@@ -162,6 +165,7 @@ class Running:
     trust_times: Flag = False
     verify: float | None = None
     watch: Flag = False
+    metrics: str | None = None
 
 
 def stream(

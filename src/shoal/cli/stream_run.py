@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from shoal.cli.stream import Reads, Running
+    from shoal.cli.stream_metrics import StreamMetrics
     from shoal.connect.events import Events
     from shoal.connect.sink import Lines, Sink
     from shoal.release.checkpoints import Checkpoints, Stopped
     from shoal.release.position import Position
     from shoal.release.stream import LocalRunner, StreamJob
+    from shoal.runtime.kafka.serve.metrics import Page
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,10 @@ def passed(asked: Asked) -> int:
     whole = False
     if how.watch:
         live.watch(job.title, lambda: source.bad)
+    page: Page | None = None
     try:
-        ended = _drained(runners, live, stop, saved)
+        page, metrics = _metrics(how.metrics, runners, source, saved)
+        ended = _drained(runners, live, stop, saved, metrics)
         if ended and (saved is None or how.flush):
             for one in runners.values():
                 one.finish()
@@ -86,6 +90,8 @@ def passed(asked: Asked) -> int:
         live.failed(error)
         raise
     finally:
+        if page is not None:
+            page.close()
         out.close(whole=whole)
     live.line(end=True)
     _say_more(asked, source, runners)
@@ -219,11 +225,33 @@ def _stops(source: Events) -> list[int]:
     return stop
 
 
-def _drained(runners: Mapping[str, LocalRunner], source: Live, stop: list[int], saved: Checkpoints | None) -> bool:
+def _metrics(
+    address: str | None, runners: Mapping[str, LocalRunner], source: Events, saved: Checkpoints | None
+) -> tuple[Page | None, StreamMetrics | None]:
+    if address is None:
+        return None, None
+    from shoal.cli.stream_metrics import StreamMetrics
+    from shoal.runtime.kafka.serve.metrics import Page
+
+    metrics = StreamMetrics(runners, source, saved)
+    page = Page(address, metrics.counters)
+    say(f"metrics and health on port {page.port}")
+    return page, metrics
+
+
+def _drained(
+    runners: Mapping[str, LocalRunner],
+    source: Live,
+    stop: list[int],
+    saved: Checkpoints | None,
+    metrics: StreamMetrics | None,
+) -> bool:
     """All events; False if it was stopped before the end. What a method still holds stays held."""
     for frame in source:
         for runner in runners.values():
             runner.feed(frame)
+        if metrics is not None:
+            metrics.look()
         if stop:
             return False
         if saved is not None:

@@ -77,6 +77,8 @@ class Checkpoints:
         self._key, self._outputs, self._every, self._clock = key, outputs, every, clock
         self._runners: Mapping[str, LocalRunner] = {}
         self._begun = 0
+        self.written = 0  # by this run
+        self.sizes: dict[str, int] = {}  # bytes of the newest state, by view
         self._due = clock() + every
 
     def resume(self, stopped: Stopped) -> list[str]:
@@ -104,6 +106,8 @@ class Checkpoints:
         state, *others = (runner.snapshot() for runner in self._runners.values())
         further = dict(zip(list(self._runners)[1:], others, strict=True))
         self.file.write(msgspec.msgpack.encode(Stopped(at, state, marks, further)))
+        self.written += 1
+        self.sizes = {"": len(state), **{view: len(one) for view, one in further.items()}}
         for runner in self._runners.values():
             runner.forget_ticks(self.file.number)
         now = self._clock()

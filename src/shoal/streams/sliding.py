@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.errors import InputError
-from shoal.kernels.shared.clock import WAIT
 from shoal.kernels.zero_delay import sliding as kernel
 from shoal.kernels.zero_delay.k_share import content
 from shoal.kernels.zero_delay.z_decide import decide_all
 
 Ints = NDArray[np.int64]
 LEAST = 1 << 10
+WAIT, MOST_WAIT = 1 << 8, 1 << 16  # rows of an unconfirmed future: at first, and at most
 NOTHING = np.int64(2**62)
 
 
@@ -132,6 +132,8 @@ class SlidingWindow:
             self._resize_ring(2 * len(self.ring))
         elif need == kernel.NEED_HEAP:
             self.heap = np.vstack([self.heap, np.zeros_like(self.heap)])
+        elif need == kernel.NEED_WAIT:
+            self.wait = np.vstack([self.wait, np.zeros_like(self.wait)])
         elif need == kernel.NEED_PAIRS:
             self.pairs = _rehashed(self.pairs, 2 * len(self.pairs))
         else:
@@ -144,6 +146,8 @@ class SlidingWindow:
             self._resize_ring(max(LEAST, len(self.ring) // 4))
         if len(self.heap) > LEAST and 8 * self.meta[kernel.HEAP] < len(self.heap):
             self.heap = self.heap[: len(self.heap) // 4].copy()
+        if len(self.wait) > 4 * WAIT and 8 * self.meta[kernel.WAITING] < len(self.wait):
+            self.wait = self.wait[: len(self.wait) // 4].copy()
         if len(self.pairs) > 2 * LEAST and 16 * self.meta[kernel.PAIRS] < len(self.pairs) // 2:
             self.pairs = _rehashed(self.pairs, max(2 * LEAST, len(self.pairs) // 4))
         if len(self.nodes) > 2 * LEAST and 16 * self.meta[kernel.NODES] < len(self.nodes) // 2:
@@ -171,7 +175,7 @@ class SlidingWindow:
             "meta": self.meta.tobytes(),
             "ring": self.ring[place].tobytes(),
             "heap": self.heap[: self.meta[kernel.HEAP]].tobytes(),
-            "wait": self.wait.tobytes(),
+            "wait": self.wait[: self.meta[kernel.WAITING]].tobytes(),
             "pairs": _entries(self.pairs).tobytes(),
             "nodes": _entries(self.nodes).tobytes(),
         }
@@ -184,18 +188,18 @@ class SlidingWindow:
             read = {name: np.frombuffer(state[name], np.int64).reshape(-1, size) for name, size in shapes.items()}
             meta = np.frombuffer(state["meta"], np.int64)
             # a state of another version would be read shifted, and counts would belong to other people
-            if len(meta) != kernel.WORDS or len(read["wait"]) != WAIT:
+            if len(meta) != kernel.WORDS or len(read["wait"]) != meta[kernel.WAITING]:
                 raise ValueError
         except (KeyError, ValueError, TypeError):
             raise InputError("the snapshot's window cannot be read", where="snapshot") from None
         self.ring = _power(read["ring"], 1)
         self.heap = _power(read["heap"], 1)
-        self.wait = read["wait"].copy()
+        self.wait = _power(read["wait"], WAIT)
         # tables are written without their gaps and hashed anew: a snapshot's size follows what it holds
         self.pairs = _rehashed(read["pairs"].reshape(-1), 2 * _capacity(2 * len(read["pairs"])))
         self.nodes = _rehashed(read["nodes"].reshape(-1), 2 * _capacity(2 * len(read["nodes"])))
         self.meta[kernel.HEAD], self.meta[kernel.TAIL] = 0, len(read["ring"])
-        for word in (kernel.PAIRS, kernel.NODES, kernel.HEAP, kernel.WAITING, kernel.NEXT, kernel.LEAST):
+        for word in (kernel.PAIRS, kernel.NODES, kernel.HEAP, kernel.WAITING, kernel.LEAST):
             self.meta[word] = meta[word]
         self._limit()
 
@@ -211,6 +215,7 @@ class SlidingWindow:
         # half for remembered rows, half for the tables; an array may be twice its content, a table four times
         self.meta[kernel.ROWS] = max(self.ceiling // 2 // (2 * 8 * (2 + self.width)), 1)
         self.meta[kernel.CEILING] = max(self.ceiling // 2 // (2 * 4 * 16), self.width)
+        self.meta[kernel.PLACES] = min(MOST_WAIT, max(self.meta[kernel.ROWS] // 4, WAIT))
         self.meta[kernel.STRIDE] = self.width + 2
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from shoal.streams.z_anonymity import ZAnon
 
 KIND = "z-anonymity"
-VERSION = 2
+VERSION = 3
 SLICE = 256  # while the tuner works, it gets a turn after this many events
 Ints = NDArray[np.int64]
 

@@ -1,12 +1,12 @@
 """How many different people showed a node in the sliding window: exact counts over fingerprints.
 
-The state is five integer arrays, nothing else:
+The state is six integer arrays, nothing else:
 
 - ``ring``  events of the window in time order: (time, subject, chain of node fingerprints, most specific first)
 - ``heap``  the same rows for events that came late, as a binary heap by time
 - ``pairs`` hash table: key of (node, subject) -> last time seen << 5 | is fake << 4 | sticky level
 - ``nodes`` hash table: node -> people in the window | fake people << 32
-- ``wait``  rows from a future nobody has confirmed; ``meta`` holds sizes, options and totals
+- ``wait``  rows from a future nobody has confirmed, as a heap by time, too; ``meta`` holds sizes, options and totals
 
 Every event leaves the ring when its time is over, whatever is touched then, so memory is bounded by the window.
 Inserting and expiring cost O(levels) hash probes. Linear probing; deletion shifts back, so there are no tombstones.
@@ -18,7 +18,6 @@ the place of the key. Indices are unsigned: the compiler then need not ask at ev
 import numpy as np
 
 from shoal.kernels.compile import bare
-from shoal.kernels.shared.clock import WAIT
 
 (
     HEAD,
@@ -27,7 +26,7 @@ from shoal.kernels.shared.clock import WAIT
     NODES,
     HEAP,
     WAITING,
-    NEXT,
+    PLACES,
     CEILING,
     NEED,
     LEAST,
@@ -42,8 +41,9 @@ from shoal.kernels.shared.clock import WAIT
     STRIDE,
 ) = range(19)
 WORDS = 20
-NEED_RING, NEED_PAIRS, NEED_NODES, NEED_HEAP, NEED_FAKES, NEED_LOG = 1, 2, 3, 4, 5, 6
+NEED_RING, NEED_PAIRS, NEED_NODES, NEED_HEAP, NEED_FAKES, NEED_LOG, NEED_WAIT = 1, 2, 3, 4, 5, 6, 7
 STEPS = 4096  # how far back one late event may look: a bound on its cost, the same on every machine
+LOOKED = 64  # where nothing more can wait: of so many rows, the one furthest ahead gives way
 
 _SPREAD = np.int64(-7046029254386353131)  # the golden ratio's odd 64-bit neighbour
 _FAKE = np.int64(16)
@@ -286,25 +286,41 @@ def remember(ring, meta, time, subject, chains, base, width):
 
 @bare
 def remember_late(heap, meta, time, subject, chains, base, width):
-    """Keep a late event until its time is over: its row rises to its place."""
-    stride = U(meta[STRIDE])
-    at = U(meta[HEAP])
-    while at > U(0) and heap[((at - ONE) >> ONE) * stride] > time:
-        _copy(heap, stride, (at - ONE) >> ONE, at)
-        at = (at - ONE) >> ONE
-    write(heap, stride, at, time, subject, chains, base, width)
+    """Keep a late event until its time is over."""
+    _rise(heap, U(meta[STRIDE]), U(meta[HEAP]), time, subject, chains, base, width)
     meta[HEAP] += 1
 
 
 @bare
+def _rise(heap, stride, at, time, subject, chains, base, width):
+    """The row of an event rises from place ``at`` of a heap to where it belongs."""
+    while at > U(0) and heap[((at - ONE) >> ONE) * stride] > time:
+        _copy(heap, stride, (at - ONE) >> ONE, at)
+        at = (at - ONE) >> ONE
+    write(heap, stride, at, time, subject, chains, base, width)
+
+
+@bare
 def wait_for(wait, meta, time, subject, chains, base, width):
-    """Keep an event of an unconfirmed future; the oldest gives way."""
+    """Keep an event of an unconfirmed future. Where all places are taken, one that is further ahead gives way.
+
+    So somebody whose clock is years ahead cannot take the places of those who are the first after a silent night.
+    """
     stride = U(meta[STRIDE])
-    at = U(meta[NEXT])
-    if wait[at * stride + ONE] == 0:
+    at = meta[WAITING]
+    if at >= meta[PLACES]:
+        # the later half of a heap are its leaves, where the furthest stand; which of them is as good as drawn by lot
+        half = at >> 1
+        first = half + np.int64(U(pair_key(chains[base], subject)) % U(max(at - half - LOOKED, 1)))
+        at = first
+        for place in range(first, min(first + LOOKED, meta[WAITING])):
+            if wait[U(place) * stride] > wait[U(at) * stride]:
+                at = np.int64(place)
+        if wait[U(at) * stride] <= time:
+            return
+    else:
         meta[WAITING] += 1
-    write(wait, stride, at, time, subject, chains, base, width)
-    meta[NEXT] = (meta[NEXT] + 1) % WAIT
+    _rise(wait, stride, U(at), time, subject, chains, base, width)
 
 
 @bare
@@ -312,29 +328,26 @@ def absorb(wait, ring, heap, pairs, nodes, meta, now, limit, z):
     """What waited and is no longer ahead counts from now on; it stands in the ring if it is the newest there."""
     stride, width = U(meta[STRIDE]), meta[STRIDE] - 2
     mask = U(ring.size) // stride - ONE
-    for i in range(WAIT):
-        base = U(i) * stride
-        time, subject = wait[base], wait[base + ONE]
-        if subject == 0 or time > now:
-            continue
+    while meta[WAITING] > 0 and wait[0] <= now:
+        time, subject = wait[0], wait[1]
         if time >= limit and meta[PAIRS] + width <= meta[CEILING]:
             moved = False
             for level in range(width):
-                if wait[base + TWO + U(level)] != 0:
-                    moved |= add(pairs, nodes, meta, wait[base + TWO + U(level)], subject, time, False)
+                if wait[TWO + U(level)] != 0:
+                    moved |= add(pairs, nodes, meta, wait[TWO + U(level)], subject, time, False)
             if meta[STICKY] != 0 and z > 1:
                 # it was withheld when it came: without a mark, the same value would be released next time
-                leaf = find(pairs, pair_key(wait[base + TWO], subject))
+                leaf = find(pairs, pair_key(wait[TWO], subject))
                 if pairs[leaf + ONE] & _MARK == 0:
                     pairs[leaf + ONE] |= _MARK
             # the ring must stay in the order of time, or rows behind an older one would expire late
             newest = meta[TAIL] == meta[HEAD] or ring[(U(meta[TAIL] - 1) & mask) * stride] <= time
             if moved and newest:
-                remember(ring, meta, time, subject, wait, base + TWO, width)
+                remember(ring, meta, time, subject, wait, TWO, width)
             elif moved:
-                remember_late(heap, meta, time, subject, wait, base + TWO, width)
-        wait[base + ONE] = 0
+                remember_late(heap, meta, time, subject, wait, TWO, width)
         meta[WAITING] -= 1
+        _sink(wait, stride, U(meta[WAITING]))
 
 
 @bare

@@ -22,10 +22,12 @@ from shoal.kernels.zero_delay.sliding import (
     NEED_NODES,
     NEED_PAIRS,
     NEED_RING,
+    NEED_WAIT,
     NODES,
     ONE,
     PAIRS,
     PERIOD,
+    PLACES,
     ROWS,
     SALT,
     STICKY,
@@ -56,10 +58,12 @@ BEHINDS, TIES = 30, 31  # of the totals: late but within the bound, at the very 
 
 
 @bare
-def short_of(ring, heap, pairs, nodes, meta, width, events, most):
+def short_of(ring, heap, pairs, nodes, wait, meta, width, events, most):
     """Which array must grow before the next events, or 0. Tables stay half empty: then a probe ends soon."""
     # the worst that may come in: the events, those that wait for the clock, and every invented one
     rows = events + meta[WAITING] + most
+    if min(meta[WAITING] + events, meta[PLACES]) * meta[STRIDE] > wait.size:
+        return NEED_WAIT
     if (meta[TAIL] - meta[HEAD] + rows) * meta[STRIDE] > ring.size:
         return NEED_RING
     if (meta[HEAP] + rows) * meta[STRIDE] > heap.size:
@@ -229,16 +233,16 @@ def decide_all(
     while i < times.size:
         most = mosts[i]
         # asked before anything changes: arrays grow outside, and the event is decided anew from the same state
-        need = short_of(ring, heap, pairs, nodes, meta, width, AHEAD, most)
+        need = short_of(ring, heap, pairs, nodes, wait, meta, width, AHEAD, most)
         if need == 0 and used + most > fake_events.size:
             need = NEED_FAKES
         if need != 0:
             meta[NEED] = need
             fakes[0] = used
             return i
-        # nearly all events of nearly all streams go this way
-        if plain and most == 0 and meta[WAITING] == 0 and meta[HEAP] == 0:
-            stop = min(i + AHEAD, times.size)
+        stop = min(i + AHEAD, times.size)
+        # nearly all events of nearly all streams go this way; who waits for a time far ahead keeps nobody from it
+        if plain and most == 0 and meta[HEAP] == 0 and (meta[WAITING] == 0 or wait[0] > nows[stop - 1]):
             i = run(
                 i, stop, verdicts, times, subjects, codes, chains, width, limits, zs,
                 ring, pairs, nodes, meta, levels, reasons, counts,
@@ -298,7 +302,7 @@ def decide_next(address, time, subject, row):
     base = U(row) * U(width)
     for level in range(width):
         fetch(chains[base + U(level)], subject * _SPREAD, pairs, nodes)
-    need = short_of(ring, heap, pairs, nodes, meta, width, 1, 0)
+    need = short_of(ring, heap, pairs, nodes, wait, meta, width, 1, 0)
     if log.size > 1 and log[0] + LOGGED + 2 * width > log.size:
         need = NEED_LOG
     if need != 0:
