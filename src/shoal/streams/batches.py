@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -92,6 +91,7 @@ class RunningBatches(Holding):
 
     method = "batches"
     _wait = False  # whether what a plan leaves over may wait for the next block
+    _blocks = False  # whether what is planned are blocks, whose sensitive values were counted when they came
 
     def opened(self) -> None:
         """See :class:`Holding`."""
@@ -114,6 +114,7 @@ class RunningBatches(Holding):
             np.full(1, 0.5, np.float32),
         )
         self._spread = Spread(self.bounds, self.sensitive.crowd)
+        self.patient = self._blocks = not self._spread.small
         self._table = np.zeros((q, TABLE, TABLE) if trees else (1, 1, 1), np.float32)
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
@@ -122,35 +123,50 @@ class RunningBatches(Holding):
 
     def waits(self, events: Events) -> bool:
         """See :class:`Holding`."""
-        return self._spread.due(self._marked(), events.number, events.now, finish=False) is None
-
-    def _tuples(self, rows: NDArray[np.int64]) -> Tuples:
-        return self.coder.tuples(self._coded.take(rows))
+        return self._spread.due(self._marked, events.number, events.now, finish=False) is None
 
     def _marked(self) -> Held:
-        return Held(*(self._columns[name] for name in Held._fields))
+        """The tuples that wait; their marks are written where they stand by :meth:`portions`."""
+        waiting, rows = self.waiting, self.waiting.rows
+        every = len(rows) == waiting.size
+        event, arrived, mark, prints = (
+            waiting.column(name) if every else waiting.column(name)[rows]
+            for name in ("event", "arrived", "mark", "prints")
+        )
+        return Held(event, arrived, mark, prints, rows)
 
-    def portions(self, events: Events, gone: NDArray[np.bool_], *, finish: bool) -> Iterator[Portion]:
-        """See :class:`Holding`. A window at a time, or a block of a large one; what a block cannot release goes on."""
-        spread, marks = self._spread, self._columns["mark"]
+    def _tuples(self) -> Tuples:
+        return self.coder.tuples(self.waiting.coded)
+
+    def portions(self, events: Events, *, finish: bool) -> Iterator[Portion]:
+        """See :class:`Holding`. A window at a time, or a block of a large one; what a block cannot release goes on.
+
+        Where no window can be large, the kernel goes from window to window: that spares what each call costs.
+        """
+        spread, marks, gone = self._spread, self.waiting.column("mark"), self.waiting.gone
         start, state = 0, spread.state
+        if spread.small:
+            self.seq = int(state[DECIDED])
+            yield Portion(np.arange(self.held), None, finish)
+            state[DECIDED] = self.seq
+            return
         while True:
-            held = Held(*(array[~gone] for array in self._marked()))
-            at = spread.due(held, events.number[start:], events.now[start:], finish=finish)
+            at = spread.due(self._marked, events.number[start:], events.now[start:], finish=finish)
             if at is None:
                 return
             start += at
             until = int(events.number[start]) if not finish or start < len(events.number) - 1 else LATEST
-            here = np.flatnonzero(~gone)
-            rows, following = spread.portion(held, partial(self._tuples, here), until)
-            marks[here] = held.mark
-            if not len(rows):
+            held = self._marked()
+            some, following = spread.portion(held, self._tuples, until)
+            marks[held.row] = held.mark
+            if not len(some):
                 continue
-            rows = here[rows]
-            arrived = int(state[DECIDED]) + int(np.count_nonzero(held.event <= events.number[start]))
+            rows = held.row[some]
+            here = held.event <= events.number[start]
+            arrived = int(state[DECIDED]) + int(np.count_nonzero(here))
             self.seq = arrived - len(rows)  # a box is as old as the tuples that came since, decided or not
-            fresh = here[(held.event > state[COUNTED]) & (held.event <= events.number[start])]
-            self.sensitive.count(self._codes[:, fresh])
+            fresh = held.row[(held.event > state[COUNTED]) & here]
+            self.sensitive.count(self.waiting.codes(fresh))
             state[COUNTED] = max(state[COUNTED], events.number[start])
             self._wait = following is not None
             yield Portion(rows, start, True)
@@ -161,7 +177,8 @@ class RunningBatches(Holding):
     def decide(self, task: Task, events: Events, *, finish: bool) -> None:
         """Plan these tuples together."""
         counts = self.sensitive.counts(task.rules)
-        for s in np.flatnonzero(task.rules.kind >= T_EQUAL):  # they were counted when they came; the kernel counts them
+        # they were counted when they came, and the kernel counts them
+        for s in np.flatnonzero(task.rules.kind >= T_EQUAL) if self._blocks else ():
             counts[s] -= np.bincount(task.rules.value[s], minlength=counts.shape[1])
         seq = np.array([self.seq], np.int64)
         plan_windows(

@@ -34,6 +34,7 @@ from shoal.streams.sensitive import Sensitive
 from shoal.streams.snapshots import Array, Content, frame_bytes, frame_of, packed, unpacked
 from shoal.streams.tally import Tally
 from shoal.streams.texts import Printer
+from shoal.streams.waiting import COLUMNS, Waiting
 
 Ints = NDArray[np.int64]
 OWN = "own."  # names of the arrays of a method in a snapshot
@@ -74,6 +75,7 @@ class Holding(Running):
 
     method = "holding"
     leafless = False  # VInfoLoss instead of the normalized certainty penalty
+    patient = False  # whether it tells those who wait from those who have left: then the latter are moved away rarely
 
     def __init__(
         self, bounds: Bounds, schema: Schema, promises: Sequence[Promise], key: bytes, snapshot: bytes | None
@@ -92,10 +94,7 @@ class Holding(Running):
         self._time = next(iter(schema.of("time")), "")
         self._clock = _clock(schema, bounds)
         self._kept: KeptBoxes | None = None
-        self._frames: list[pl.DataFrame] = []
-        self._coded = self.coder.empty()
-        self._codes = np.zeros((len(self.sensitive.values), 0), np.int32)
-        self._columns = {name: np.zeros(0, np.int64) for name in ("prints", "event", "arrived", "mark")}
+        self.waiting = self._nobody()
         self._next = 0
         self._tally = Tally()
         if snapshot is not None:
@@ -145,13 +144,12 @@ class Holding(Running):
         nows = self._tell(batch.times, prints)
         good = np.flatnonzero(reason == 0)
         row = np.full(len(batch), -1, np.int64)
-        row[good] = self.held + np.arange(len(good))
+        row[good] = self.waiting.size + np.arange(len(good))
         if len(good):
-            self._frames.append(batch.frame[good] if len(good) < len(batch) else batch.frame)
-            self._coded = self._coded.then(coded.take(good) if len(good) < len(batch) else coded)
-            self._codes = np.concatenate([self._codes, codes[:, good]], axis=1)
             new = {"prints": prints[good], "event": number[good], "arrived": nows[good], "mark": -np.ones_like(good)}
-            self._columns = {name: np.concatenate([array, new[name]]) for name, array in self._columns.items()}
+            every = len(good) == len(batch)
+            frame, coded = (batch.frame, coded) if every else (batch.frame[good], coded.take(good))
+            self.waiting.add(frame, coded, codes[:, good], new)
         outcomes = self._run(Events(number, nows, row), finish=False)
         bad = np.flatnonzero(reason)
         self._tally.withheld(reason[bad])
@@ -175,11 +173,7 @@ class Holding(Running):
     @property
     def held(self) -> int:
         """See :class:`Running`."""
-        return len(self._columns["event"])
-
-    def oldest(self, column: str) -> int:
-        """Of the tuple held longest: its ``event`` number, or the clock when it ``arrived``."""
-        return int(self._columns[column][0])
+        return self.waiting.left
 
     @property
     def now(self) -> int | None:
@@ -196,11 +190,14 @@ class Holding(Running):
         """See :class:`Running`."""
         boxes = int(self._kept.published.alive.sum()) if self._kept else 0
         found = self._tally.figures(self.held, boxes, timed=self._timed)
-        return {**found, "oldest_event": int(self._columns["event"].min()) if self.held else None}
+        waiting = self.waiting
+        return {**found, "oldest_event": int(waiting.column("event")[waiting.rows].min()) if self.held else None}
 
     def snapshot(self) -> bytes:
         """See :class:`Running`. Sealed with the key, because held records are kept whole."""
-        arrays: dict[str, NDArray[Any]] = {"clock": self._clock, "reasons": self._tally.reasons, **self._columns}
+        self.waiting.sweep(every=True)
+        arrays: dict[str, NDArray[Any]] = {name: self.waiting.column(name) for name in COLUMNS}
+        arrays |= {"clock": self._clock, "reasons": self._tally.reasons}
         if self._kept is not None:
             arrays |= {KEPT + name: array for name, array in self._kept.state().items()}
             arrays |= {OWN + name: array for name, array in self.own_arrays().items()}
@@ -208,7 +205,7 @@ class Holding(Running):
             list(self.coder.names),
             self.sensitive.k,
             self.coder.learnt if self._kept is not None else [],
-            frame_bytes(pl.concat(self._frames, how="diagonal_relaxed") if self._frames else pl.DataFrame()),
+            frame_bytes(self.waiting.frame()),
             {name: Array.of(array) for name, array in arrays.items()},
             {**self._tally.counts, "next": self._next, "seq": self.seq},
             dict(self._tally.sums),
@@ -236,8 +233,11 @@ class Holding(Running):
 
     def _start(self) -> None:
         self._kept = KeptBoxes(self.coder, self.sensitive, self.bounds)
-        self._coded = self.coder.empty()
+        self.waiting = self._nobody()  # the coder has learnt how deep paths are
         self.opened()
+
+    def _nobody(self) -> Waiting:
+        return Waiting(self.coder.empty(), len(self.sensitive.values))
 
     def _tell(self, times: Ints, prints: Ints) -> Ints:
         """How long the stream had lasted at each event: what waits, waits for a time, not for a moment."""
@@ -257,30 +257,27 @@ class Holding(Running):
         if not finish and self.waits(events):
             return Outcomes()
         started = time.process_time()
-        whole = pl.concat(self._frames, how="diagonal_relaxed") if len(self._frames) > 1 else self._frames[0]
-        self._frames = [whole]
-        gone = np.zeros(self.held, np.bool_)
         told: list[Outcomes] = []
-        for rows, at, last in self.portions(events, gone, finish=finish):
+        for rows, at, last in self.portions(events, finish=finish):
             task, coded = self._task(rows)
             self.decide(task, events if at is None else Events(*(part[at : at + 1] for part in events)), finish=last)
             told.append(self._told(task, coded, rows, events, Reason.END if finish else Reason.DUE))
-            gone[rows[task.released.box != HELD]] = True
-        if gone.any():
-            self._keep(whole, np.flatnonzero(~gone))
+            self.waiting.leave(rows[task.released.box != HELD])
+        self.waiting.sweep(every=not self.patient)
         self._tally.pause = max(self._tally.pause, time.process_time() - started)
         return together([one for one in told if len(one)])
 
-    def portions(self, events: Events, gone: NDArray[np.bool_], *, finish: bool) -> Iterator[Portion]:
-        """What is decided together: here all that is held, at all of the events. ``gone`` are decided already."""
+    def portions(self, events: Events, *, finish: bool) -> Iterator[Portion]:
+        """What is decided together: here all that is held, at all of the events."""
         yield Portion(np.arange(self.held), None, finish)
 
     def _task(self, rows: Ints) -> tuple[Task, Coded]:
         """Some of the tuples held, as a task."""
-        every = len(rows) == self.held
-        columns = self._columns if every else {name: array[rows] for name, array in self._columns.items()}
-        coded = self._coded if every else self._coded.take(rows)
-        rules = self.sensitive.rules(columns["prints"], np.ascontiguousarray(self._codes[:, rows]))
+        waiting = self.waiting
+        every = len(rows) == waiting.size
+        columns = {name: waiting.column(name) if every else waiting.column(name)[rows] for name in COLUMNS}
+        coded = waiting.coded if every else waiting.coded.take(rows)
+        rules = self.sensitive.rules(columns["prints"], waiting.codes(rows))
         # without a subject each tuple was given a number as its person
         self.kept.begin(rules, people=not np.array_equal(columns["prints"], columns["event"] + 1))
         released = _nothing(len(rows), len(self.coder.names), self._tally.counts["emissions"])
@@ -298,7 +295,7 @@ class Holding(Running):
         used = int(released.count[0])
         boxes = (released.box[out], released.low[:used], released.high[:used], released.level[:used])
         at = coded.at[out] if coded.epoch == self.coder.epoch else None
-        data = self.coder.publish(self._frames[0][rows[out]], at, *boxes) if len(out) else None
+        data = self.coder.publish(self.waiting.frame(rows[out]), at, *boxes) if len(out) else None
         if data is not None and self._time in data.columns:
             data = at_emission(data, self._time, released.when[out])
         groups = self.kept.groups(released.box[out], released.again[out], task.event[out])
@@ -309,12 +306,6 @@ class Holding(Running):
             self._tally.waited(left - task.arrived[out])
         self._tally.withheld(reasons)
         return Outcomes(data, task.event[out], task.event[gone], reasons, groups=groups)
-
-    def _keep(self, frame: pl.DataFrame, stay: Ints) -> None:
-        self._frames = [frame[stay]] if len(stay) else []
-        self._coded = self._coded.take(stay)
-        self._codes = self._codes[:, stay]
-        self._columns = {name: array[stay] for name, array in self._columns.items()}
 
     def _restore(self, content: Content) -> None:
         other = content.names != list(self.coder.names) or content.k != self.sensitive.k
@@ -327,7 +318,6 @@ class Holding(Running):
         arrays = {name: array.numpy() for name, array in content.arrays.items()}
         self._clock[:] = arrays["clock"]
         self._tally.reasons[: len(arrays["reasons"])] = arrays["reasons"]  # of before there was a further reason
-        self._columns = {name: arrays[name] for name in self._columns}
         self._next, self.seq = content.numbers["next"], content.numbers["seq"]
         self._tally.counts = {name: content.numbers[name] for name in self._tally.counts}
         self._tally.sums = dict(content.sums)
@@ -340,11 +330,11 @@ class Holding(Running):
         self.kept.restore({n.removeprefix(KEPT): a for n, a in arrays.items() if n.startswith(KEPT)})
         for name, array in self.own_arrays().items():
             array[...] = arrays[OWN + name]
-        if self.held:
-            self._frames = [frame_of(content.held)]
-            self._mind_time(self._frames[0])
-            self._coded = self.coder.code(self._frames[0])
-            self._codes, _ = self.sensitive.code(self._frames[0])
+        if len(arrays["event"]):
+            frame = frame_of(content.held)
+            self._mind_time(frame)
+            columns = {name: arrays[name] for name in COLUMNS}
+            self.waiting.add(frame, self.coder.code(frame), self.sensitive.code(frame)[0], columns)
 
 
 def clock_of(task: Task, events: Events, bounds: Bounds) -> Clock:

@@ -32,6 +32,7 @@ class Held(NamedTuple):
     arrived: Ints
     mark: Ints  # the place of its block in a closed window, -1 for what came later
     prints: Ints
+    row: Ints  # where it stands among the tuples
 
 
 class Spread:
@@ -40,10 +41,11 @@ class Spread:
     def __init__(self, bounds: Bounds, crowd: int) -> None:
         self._bounds = bounds
         self.piece = max(PIECE, PEOPLE * crowd)
+        self.small = bounds.delay < self.piece  # no window is ever too large to be planned at once
         self._crowd = crowd
         self.state = np.array([0, 0, 0, 0, 0, -1], np.int64)
 
-    def due(self, held: Held, number: Ints, now: Ints, *, finish: bool) -> int | None:
+    def due(self, marked: Callable[[], Held], number: Ints, now: Ints, *, finish: bool) -> int | None:
         """The event at which something is to be done next, if anything is; the last one if all must ``finish``."""
         last = len(number) - 1
         state, bounds = self.state, self._bounds
@@ -51,6 +53,7 @@ class Spread:
             share = (int(state[NEXT]) + 1, int(state[BLOCKS]))
             at = self._reached(int(state[EVENT]), int(state[ARRIVED]), number, now, *share)
         else:
+            held = marked()
             fresh = np.flatnonzero(held.mark < 0)
             if not len(fresh):
                 return None
@@ -107,8 +110,8 @@ class Spread:
     def _cut(self, tuples: Tuples, held: Held, rows: Ints) -> Ints:
         """The first block of these tuples: halved at the middle of the column that loses most, while people suffice."""
         while len(rows) > self.piece:
-            for column in np.argsort(-_losses(tuples, rows), kind="stable"):
-                side = _side(tuples, rows, int(column))
+            for column in np.argsort(-_losses(tuples, held.row[rows]), kind="stable"):
+                side = _side(tuples, held.row[rows], int(column))
                 parts = (rows[side], rows[~side])
                 if min(map(len, parts)) >= self.piece // 8 and all(self._peopled(held.prints[part]) for part in parts):
                     held.mark[parts[1]] = held.mark[rows[0]] + len(parts[0])

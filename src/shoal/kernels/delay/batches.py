@@ -21,6 +21,8 @@ from shoal.kernels.delay.stream_boxes import box_of
 from shoal.kernels.delay.window import widen, widen_more, width, window_of
 from shoal.kernels.shared.promises import DISTINCT, T_EQUAL, count_values, holds, judge_counts
 
+STEPS = 48_000_000  # cells looked at by one plan, after which tuples that have a box already seed no further group
+
 
 class Knobs(NamedTuple):
     """How the plan is made; every number counts steps or shares, never seconds."""
@@ -137,8 +139,9 @@ def _form(tuples, window, price, base, rules, work, knobs, recent, plan):
     left = ZERO
     stale = True
     groups = ZERO
+    spent = ZERO  # where k is large, each seed looks at many cells: what need not be tried is bounded by a count
     for seed in _seeds(window):
-        if plan.label[seed] >= 0 or tried[seed]:
+        if plan.label[seed] >= 0 or tried[seed] or (spent > STEPS and price[seed] < NONE):
             continue
         # gathered anew only after a group took tuples away
         if stale:
@@ -165,6 +168,7 @@ def _form(tuples, window, price, base, rules, work, knobs, recent, plan):
                 found += 1
         if found < k - 1:
             continue
+        spent += found * k * q
         count = _grow(
             x, kind, size, table, steps, seed, base, rules, work, few, who, near, found, ends, scratch, plan.rows
         )

@@ -1,0 +1,111 @@
+"""The tuples that wait for their outcome: arrays with room to grow, where nothing is moved while that can be avoided.
+
+A method with delay holds up to 100,000 tuples and decides a few of them at a time. Were all copied whenever some come
+or go, that would be the longest pause of a large window: so a batch is written behind what is there, who has left keeps
+the place until a quarter have, and frames are joined so that there are few of them and each row is copied rarely.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.streams.coder import Coded
+
+Ints = NDArray[np.int64]
+COLUMNS = ("prints", "event", "arrived", "mark")
+SHARE = 4  # rows are moved together when one of so many has left
+FEW = 256  # so few are moved at once
+
+
+class Waiting:
+    """Rows in the order of arrival. A row's number holds until the next :meth:`add` or :meth:`sweep`.
+
+    >>> empty = Coded(*(np.zeros((0, 1)) for _ in range(2)), np.zeros((0, 1, 1), np.int64), np.zeros((0, 1, 1)),
+    ...               np.zeros(0, np.uint8), np.zeros((0, 1), np.int32), 0)
+    >>> waiting = Waiting(empty, 0)
+    >>> waiting.left, waiting.rows.tolist()
+    (0, [])
+    """
+
+    def __init__(self, empty: Coded, values: int) -> None:
+        self._arrays: dict[str, NDArray[Any]] = dict(zip(Coded._fields[:-1], empty[:-1], strict=True))
+        self._arrays |= {name: np.zeros(0, np.int64) for name in COLUMNS}
+        self._arrays |= {"codes": np.zeros((0, values), np.int32), "gone": np.zeros(0, np.bool_)}
+        self._epoch = empty.epoch
+        self._frames: list[pl.DataFrame] = []
+        self.size = 0  # rows that have a place, also those that have left
+        self.left = 0  # rows that wait
+
+    def add(self, frame: pl.DataFrame, coded: Coded, codes: NDArray[np.int32], columns: dict[str, Ints]) -> None:
+        """Further rows; ``codes`` are those of the sensitive values, a row per column. O(rows), on average."""
+        new: dict[str, NDArray[Any]] = {name: getattr(coded, name) for name in Coded._fields[:-1]} | columns
+        new |= {"codes": codes.T, "gone": np.zeros(frame.height, np.bool_)}
+        size = self.size + frame.height
+        for name, array in new.items():
+            old = self._arrays[name]
+            if size > len(old):
+                grown = np.empty((max(size, 2 * len(old)), *array.shape[1:]), array.dtype)
+                grown[: self.size] = old[: self.size]
+                self._arrays[name] = old = grown
+            old[self.size : size] = array
+        self._epoch = coded.epoch if not self.size or coded.epoch == self._epoch else -1
+        self.size, self.left = size, self.left + frame.height
+        self._frames.append(frame)
+        # as in a binary counter: a frame is joined to one that is not much larger, so there are few, and few copies
+        while len(self._frames) > 1 and self._frames[-2].height <= 2 * self._frames[-1].height:
+            last = [self._frames.pop() for _ in range(2)]
+            self._frames.append(_joined(last[::-1]).rechunk())
+
+    def column(self, name: str) -> Ints:
+        """One of :data:`COLUMNS`, a place per row; what is written there stays."""
+        return self._arrays[name][: self.size]
+
+    @property
+    def gone(self) -> NDArray[np.bool_]:
+        """Who has left."""
+        return self._arrays["gone"][: self.size]
+
+    @property
+    def rows(self) -> Ints:
+        """The rows that wait."""
+        return np.arange(self.size) if self.left == self.size else np.flatnonzero(~self.gone)
+
+    @property
+    def coded(self) -> Coded:
+        """All rows as numbers and paths, also those that have left."""
+        number, scaled, node, cost, reason, at = (self._arrays[name][: self.size] for name in Coded._fields[:-1])
+        return Coded(number, scaled, node, cost, reason, at, self._epoch)
+
+    def codes(self, rows: Ints) -> NDArray[np.int32]:
+        """The sensitive values of rows, a row per column of them."""
+        return np.ascontiguousarray(self._arrays["codes"][rows].T)
+
+    def frame(self, rows: Ints | None = None) -> pl.DataFrame:
+        """What rows would publish; all that have a place, if none are named."""
+        whole = _joined(self._frames) if self._frames else pl.DataFrame()
+        return whole if rows is None else whole[rows]
+
+    def leave(self, rows: Ints) -> None:
+        """These rows have left."""
+        self.gone[rows] = True
+        self.left -= len(rows)
+
+    def sweep(self, *, every: bool) -> None:
+        """Move the rows that wait together if many have left, or ``every`` time one has. O(rows)."""
+        away = self.size - self.left
+        if not away or not (every or away >= max(FEW, self.size // SHARE)):
+            return
+        rows = self.rows
+        for name, array in self._arrays.items():
+            self._arrays[name] = array[rows]
+        self._frames = [self.frame(rows)] if len(rows) else []
+        self.size = len(rows)
+
+
+def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    alike = all(frame.schema == frames[0].schema for frame in frames)  # then nothing is copied
+    return frames[0] if len(frames) == 1 else pl.concat(frames, how="vertical" if alike else "diagonal_relaxed")
