@@ -56,7 +56,7 @@ def adult() -> Stream:
     rows = data.adult(3000 if SMALL else None)
     quasi = [c for c in rows.columns if c != "occupation"]
     trees: dict[str, Paths | None] = {c: score.paths(data.HIERARCHIES / f"{c}.csv") for c in quasi}
-    return Stream(rows, data.adult_schema(rows, ["occupation"]), trees, "occupation", 0.5)
+    return Stream(rows, data.adult_schema(rows, ["occupation"]), trees, "occupation", 0.8)
 
 
 def ratings(count: int = 20_000) -> Stream:
@@ -93,7 +93,7 @@ def ratings(count: int = 20_000) -> Stream:
         sensitive=["genre"],
         subject="who",
     )
-    return Stream(rows, schema, trees, "genre", 0.5)
+    return Stream(rows, schema, trees, "genre", 0.8)
 
 
 def patients(count: int = 20_000) -> Stream:
@@ -127,7 +127,7 @@ def played(stream: Stream, method: StreamMethod, promises: Sequence[Promise]) ->
     """A whole stream in batches: CPU seconds, outcomes, and the method at its end."""
     rows, subject = stream.rows, stream.schema.subject
     shown = rows.drop(subject) if subject else rows
-    people = rows[subject] if subject else pl.Series(np.arange(rows.height)).cast(pl.String)
+    people = rows[subject] if subject else pl.Series([f"p{i}" for i in range(rows.height)])
     running = method.start(stream.schema, promises, key=KEY)
     outs: list[Outcomes] = []
     start = time.process_time()

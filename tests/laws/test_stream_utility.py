@@ -73,3 +73,26 @@ def test_a_promise_that_nearly_always_holds_costs_nearly_nothing(name: str) -> N
         finish(running, play(running, frame, 500), frame)
         loss[promise] = running.figures()["loss"]
     assert max(loss.values()) <= 1.1 * loss[None]
+
+
+def test_a_box_given_to_a_hundred_people_costs_no_more_with_a_promise_that_holds() -> None:
+    """People who come once each: few places, so that boxes are given again to many."""
+    rng = np.random.default_rng(4)
+    n = 3000
+    frame = pl.DataFrame(
+        {
+            "who": [f"p{i}" for i in range(n)],
+            "age": rng.integers(0, 10, n),
+            "zip": rng.choice(["10", "11", "20"], n),
+            "kind": "covid",
+            "diag": rng.choice(["a", "b", "c", "d", "e"], n),
+        }
+    ).with_columns(same=pl.lit("x"))
+    loss = {}
+    for promise in (None, LDiversity(2, "diag"), TCloseness(0.9, "diag")):
+        method: Any = STREAM_METHODS.decode({"use": "batches", "delay": 200, "reuse": "forever"})
+        running = method.start(SCHEMA, [KAnonymity(5)] + ([promise] if promise else []), key=KEY)
+        finish(running, play(running, frame, 500), frame)
+        loss[promise] = running.figures()["loss"]
+    assert running.figures()["again_share"] > 0.5
+    assert max(loss.values()) <= 1.05 * loss[None]

@@ -26,7 +26,8 @@ def check(
     reading: Reading = Reading(),
     json: Json = False,
 ) -> int:
-    """Is the policy complete and safe? With data also: a dry run of every view, and what roles learn together.
+    """Is the policy complete and safe? With data also: a dry run of every view, what roles learn together, and
+    how many people a stream brings together.
 
     Example: `shoal check policy.yaml patients.csv --together 3 --threshold 0.05`.
 
@@ -81,12 +82,15 @@ def _together(policy: Policy, found: Checked, threshold: float | None, json: boo
                     "pools": [{"share": p.share, "pool": p} for p in found.pools],
                     "failed": found.failed,
                     "uncompared": found.uncompared,
+                    "carries": found.carries,
                 }
             )
         )
     else:
         for pool in found.pools:
             answer(str(pool))
+        for role, carried in found.carries.items():
+            answer(f"{role}: {carried}")
     for note in found.notes:
         say(f"warning: {note}")
     say(f"{found.views - len(found.failed)} of {found.views} views made from {found.rows or 0:,} rows")

@@ -65,6 +65,11 @@ class ZAnonymity(Promise, frozen=True, tag="z-anonymity"):
         return rescan(original, released, self, **known)
 
     @property
+    def asked(self) -> float:
+        """See :class:`Promise`."""
+        return float(self.z)
+
+    @property
     def micros(self) -> int:
         """The window in microseconds."""
         return duration(self.window, where="z-anonymity.window")

@@ -10,6 +10,7 @@ from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.known import doubts, refuse_few
 from shoal.core.notebook import Shown
 from shoal.policy.document import Policy
+from shoal.release.carrying import Carries, carries
 from shoal.release.collusion import Pool
 from shoal.release.promised import refuse_nothing
 from shoal.release.roles import known, notes, pools
@@ -31,6 +32,7 @@ class Checked(Shown, msgspec.Struct, frozen=True):
     failed: dict[str, str] = {}  # views that could not be made, and why
     uncompared: dict[str, str] = {}  # views that were made, and why they are not compared with others
     notes: list[str] = []
+    carries: dict[str, Carries] = {}  # per view with a stream method: how many people its stream brings together
 
     @property
     def worst(self) -> Pool | None:
@@ -42,6 +44,7 @@ class Checked(Shown, msgspec.Struct, frozen=True):
         warned = [f"the key {name!r} is not available" for name in self.keys_missing]
         warned += [f"the view {role!r} could not be made: {reason}" for role, reason in self.failed.items()]
         lines = [f"{self.views} views, all well formed{made}", *map(str, self.pools)]
+        lines += [f"{role}: {carried}" for role, carried in self.carries.items()]
         return "\n".join([*lines, *(f"warning: {words}" for words in [*self.notes, *warned])])
 
     def __repr__(self) -> str:
@@ -82,4 +85,5 @@ def checked(
         {role: why.reason for role, why in left_out.items() if not why.made},
         {role: why.reason for role, why in left_out.items() if why.made},
         [*doubts(counts), *notes(frame, policy, keys=ring)],
+        carries(policy, frame, keys=ring),
     )

@@ -206,6 +206,13 @@ class StreamMethod(Spec, frozen=True):
         """Whether the events of one window, read again, give its whole state."""
         return False
 
+    def waits_for(self, promises: Sequence[Promise]) -> tuple[int, int]:
+        """Among whom a record may find its company: of how many events, and of how many microseconds; 0: no bound.
+
+        (0, 0) where that cannot be said of single records.
+        """
+        return 0, 0
+
     def where_watched(self) -> StreamMethod:
         """This method where everyone sees when a record comes, as on a topic: stricter where nothing was chosen."""
         return self

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
 from shoal.core.time import duration
+from shoal.promises.base import Promise
 from shoal.streams.base import StreamMethod
 
 FOREVER = 1 << 60
@@ -108,6 +109,11 @@ class Delayed(StreamMethod, frozen=True):
     def bounds(self) -> Bounds:
         """The bounds, checked."""
         raise NotImplementedError
+
+    def waits_for(self, promises: Sequence[Promise]) -> tuple[int, int]:
+        """See :class:`StreamMethod`: the tuples that are held together."""
+        bounds = self.bounds()
+        return bounds.delay + 1, bounds.delay_time
 
     @property
     def reuses(self) -> bool:

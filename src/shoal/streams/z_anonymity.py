@@ -93,6 +93,10 @@ class ZAnon(StreamMethod, frozen=True, tag="z-anonymity"):
         """See :class:`StreamMethod`."""
         return self.noise is not None
 
+    def waits_for(self, promises: Sequence[Promise]) -> tuple[int, int]:
+        """See :class:`StreamMethod`: the window."""
+        return 0, max((one.micros for one in promises if one.about == "events"), default=0)  # type: ignore[attr-defined]
+
     @property
     def replayable(self) -> bool:
         """See :class:`StreamMethod`: plain z-anonymity counts what came in, not what went out."""
