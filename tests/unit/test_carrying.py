@@ -79,7 +79,8 @@ def test_a_stream_of_few_phones_is_told_at_which_level_or_delay_it_carries_k() -
     assert [one.people for one in city.levels] == sorted(one.people for one in city.levels)
     assert city.levels[0].people == 1
     assert city.enough
-    assert "3 people are carried from cells of 10000 m on" in city.proposals
+    assert city.proposals == ["3 people are carried from cells of 1000 m on"]
+    assert city.levels[1].share < SHARE <= city.levels[2].share
     hard = carries(parse(POLICY.replace("K", "28").replace("delay: 40", "delay: 30")), frame, keys=KeyRing())["city"]
     assert not hard.enough
     assert hard.proposals[0] == "28 people are carried at no level"
