@@ -136,5 +136,5 @@ def _proposed(made: Carries, stream: tuple[Ints, Ints, list[Ints]], events: int,
     best = max(one.people for one in made.levels)
     return [
         *told,
-        f"no longer delay or window in this sample carries it; as it is, {best:,} would be, or coarser levels",
+        f"nor with a delay or window that this sample can try; as it is, {best:,} would be, or coarser levels",
     ]
