@@ -25,6 +25,7 @@ Ints = NDArray[np.int64]
 IDLE, NEVER = -1, 2**62
 KEPT = 1000  # decisions remembered for figures
 SHARE, ADDED = 0.3, 0.15  # of what the goal was missed by, so much is added to it each time, up to so much
+DOWN = 0.25  # of a surplus, so much less is taken back: where both weigh alike, half of the marks miss the goal
 
 
 class ZHours(Hours, frozen=True):
@@ -166,7 +167,8 @@ class Tuner:
         if whole and len(rows.times):
             missed = spec.goal.probability - self._measured
             reachable = self.last is None or self.last.reachable
-            self._more = min(max(self._more + SHARE * missed, 0.0), ADDED) if reachable or missed < 0 else self._more
+            gain = SHARE if missed > 0 else SHARE * DOWN
+            self._more = min(max(self._more + gain * missed, 0.0), ADDED) if reachable or missed < 0 else self._more
         self._evaluation = Evaluation(
             content(now) if spec.by == "model" else content_of(rows), spec.goal, count_empty, self.top
         )
