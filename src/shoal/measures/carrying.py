@@ -13,7 +13,11 @@ SHARE = 0.9  # of the events must have their company
 
 
 class LevelCarries(msgspec.Struct, frozen=True):
-    """One level: the most people that :data:`SHARE` of the events stand with, and the share that stands with enough."""
+    """One level: the most people that :data:`SHARE` of the events stand with, and the share that stands with enough.
+
+    >>> LevelCarries(level=0, people=3, share=0.95).people
+    3
+    """
 
     level: int
     people: int
