@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from shoal.core.errors import ShoalError
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Schema
 from shoal.core.time import EventTime, micros, words
@@ -61,10 +62,14 @@ def carries(policy: Policy, frame: pl.DataFrame, *, keys: KeyRing) -> dict[str, 
     """
     found = {}
     for role, view in policy.views.items():
-        if isinstance(view.method, StreamMethod) and view.promises:
+        if not isinstance(view.method, StreamMethod) or not view.promises:
+            continue
+        try:
             one = _carries(stream_job(policy, role, keys), with_derived(frame, policy.schema))
-            if one is not None:
-                found[role] = one
+        except ShoalError:
+            continue  # the dry run of the view says why it cannot be made
+        if one is not None:
+            found[role] = one
     return found
 
 
