@@ -81,7 +81,7 @@ class Spread:
     def portion(self, held: Held, tuples: Callable[[], Tuples], until: int) -> tuple[Ints, int | None]:
         """The tuples to decide at the event numbered ``until``, and the mark for those that wait for another block.
 
-        A window that has grown too large is closed here: its first block is cut, and each further one when its turn
+        A window that has grown too large is closed here: it is one block at first, and a block is cut when its turn
         comes, so that no event pays for all of it. The mark of a block is its place among the window's tuples.
         """
         state = self.state
@@ -92,7 +92,6 @@ class Spread:
             held.mark[rows] = 0
             state[[BLOCKS, NEXT]] = max(1, 2 * len(rows) // self.piece), 0
             state[[EVENT, ARRIVED]] = held.event[rows[0]], held.arrived[rows[0]]
-            self._cut(tuples(), held, rows)  # the largest cut has an event to itself; the first plan comes later
             return np.zeros(0, np.int64), None
         state[NEXT] += 1
         closed = np.flatnonzero(held.mark >= 0)
