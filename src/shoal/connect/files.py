@@ -109,7 +109,7 @@ def read_released(
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     write(pl.DataFrame({"age": ["1e2", "100"]}), f"{folder}/r.csv")
+    ...     _ = write(pl.DataFrame({"age": ["1e2", "100"]}), f"{folder}/r.csv")
     ...     read_released(f"{folder}/r.csv", ["age"])["age"].to_list()
     ['1e2', '100']
     """
