@@ -108,7 +108,7 @@ def log(monkeypatch) -> list[str]:
 
     plan = SimpleNamespace(changes=[], wider=[], refusals=[], wanted=[], served={})
     stand_in("provision.provision.Provisioner", plan=plan, destroy=["topic patients.ward"])
-    stand_in("serve.worker.Worker")
+    stand_in("regions.stages.Worker")
     stand_in("serve.service.Service", run=lambda service: service.given[1](SimpleNamespace(source={}, views={})))
     stand_in("serve.metrics.Page")
     stand_in("tools.feed.Feeder", run=3)

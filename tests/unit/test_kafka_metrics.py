@@ -47,6 +47,8 @@ def counters() -> Counters:
     made.stand("research", [Waiting(20, 5, 4, 1_000), Waiting(10, 2, None, None)])
     for seconds in (0.004, 0.02, 0.02, 30.0):
         made.committed(seconds)
+    second = made.beside()
+    second.lag, second.restoring = {0: 2}, False
     return made
 
 

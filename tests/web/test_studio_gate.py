@@ -85,7 +85,7 @@ def test_every_answer_forbids_the_browser_everything_else(visitor: TestClient) -
 )
 def test_a_name_leads_nowhere(visitor: TestClient, studio: Studio, tmp_path: Path, name: str) -> None:
     project = opened(visitor, studio, name, ROWS)
-    assert project.path.parent == studio.folder
+    assert Path(project.source).parent == studio.folder
     assert "/" not in project.name
     assert sorted(p.name for p in tmp_path.iterdir()) == ["private"]
     inside = f"/p/{project.id}/download"

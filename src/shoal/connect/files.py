@@ -260,13 +260,22 @@ def _bytes(path: str) -> bytes:
         raise InputError(f"cannot be read ({error.strerror})", where=path) from None
 
 
+def damaged(path: str) -> InputError:
+    """A compressed file that cannot be read to its end.
+
+    >>> damaged("p.csv.gz").hint
+    'is the download complete?'
+    """
+    return InputError("the compressed file is damaged", where=path, hint="is the download complete?")
+
+
 def decoded(raw: bytes, path: str, before: int = 0) -> bytes:
     """Uncompressed, and checked to be UTF-8 without making a string of it; of a piece, ``before`` lines are added."""
     if raw[:2] == b"\x1f\x8b":
         try:
             raw = _unzipped(raw, path)
         except (OSError, EOFError, zlib.error):
-            raise InputError("the compressed file is damaged", where=path, hint="is the download complete?") from None
+            raise damaged(path) from None
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError as error:

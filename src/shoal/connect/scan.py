@@ -12,7 +12,7 @@ from typing import cast as static_cast
 
 import polars as pl
 
-from shoal.connect.files import decoded, read_csv, read_ndjson
+from shoal.connect.files import damaged, decoded, read_csv, read_ndjson
 from shoal.connect.formats import format_of, parts_of
 from shoal.connect.propose import Proposal, proposal
 from shoal.connect.stack import stacked
@@ -102,7 +102,10 @@ def rows_about(parts: Sequence[str], separator: str | None = None) -> tuple[int,
         with Path(part).open("rb") as file:
             raw = file.read(LOOK)
         if raw[:2] == b"\x1f\x8b":
-            raw, size = zlib.decompressobj(31).decompress(raw, LOOK), size * PACKED
+            try:
+                raw, size = zlib.decompressobj(31).decompress(raw, LOOK), size * PACKED
+            except zlib.error:
+                raise damaged(part) from None
         lines = max(1, raw.count(b"\n"))
         rows += int(size * lines / max(1, len(raw)))
         first = raw.split(b"\n", 1)[0]
@@ -261,9 +264,7 @@ def pieces(path: str, *, header: bool) -> Iterator[tuple[bytes, int]]:
             try:
                 read = file.read(PIECE)
             except (OSError, EOFError, zlib.error):
-                raise InputError(
-                    "the compressed file is damaged", where=path, hint="is the download complete?"
-                ) from None
+                raise damaged(path) from None
             raw = rest + read
             if not first and header:
                 end = raw.find(b"\n") + 1

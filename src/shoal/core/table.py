@@ -45,7 +45,7 @@ class Sensitive:
 class Register:
     """People of a register as codes of the same levels: different entries, and how many people have each.
 
-    >>> Register(np.array([[0], [2]], np.int32), np.array([5, 1])).people.sum()
+    >>> int(Register(np.array([[0], [2]], np.int32), np.array([5, 1])).people.sum())
     6
     """
 

@@ -85,7 +85,7 @@ _held = partial(tuple.__new__, _Held)
 class WindowGate:
     """One role's view of a stream, window by window. All its window masks must share one window.
 
-    >>> from shoal.core.schema import Column
+    >>> from shoal.core.schema import Column, Schema
     >>> from shoal.masks.aggregate import Aggregate
     >>> from shoal.masks.windows import Tumbling
     >>> schema = Schema({"pid": Column("subject"), "gluc": Column("sensitive", type="float")})

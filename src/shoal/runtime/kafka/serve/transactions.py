@@ -16,8 +16,9 @@ class LostError(KafkaError):
 
 def lost(error: Any, what: str) -> LostError:
     """A client's error as a loss."""
-    made = LostError(f"{what} failed: {error.name()}", where="kafka")
-    made.name = error.name()
+    known = told(error, f"{what} failed")
+    made = LostError(known.message, where=known.where, hint=known.hint)
+    made.name = known.name
     return made
 
 
