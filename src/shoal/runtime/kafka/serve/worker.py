@@ -95,7 +95,7 @@ class Worker:
         self._reached: dict[int, int] = {}  # what was reached before
         self._noted: dict[int, str] = {}  # what was noted beside it
         self._done: set[int] = set()  # partitions read as far as asked
-        self._lost = False
+        self._lost = self._leaving = False
         self._binding: Binding | None = None  # none while a view is filled from the log, in a group of its own
         self._assignment: set[int] = set()
         self.counters = counters or Counters()
@@ -145,6 +145,7 @@ class Worker:
         finally:
             gc.enable()
             gc.unfreeze()
+            self._leaving = True
             self._consumer.close()
             if self._stream is not None:
                 self._stream.close()
@@ -313,27 +314,27 @@ class Worker:
         return [shard for shards in self._shards.values() for shard in shards]
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
-        began = time.monotonic()
-        self.counters.restoring = True
+        if self._leaving:  # the group answered when it was asked to go: a closed client can be asked nothing
+            return
+        began, self.counters.restoring = time.monotonic(), True
         partitions = self._with_room(consumer, partitions)
         # waits while a former owner's transaction is still open, so that no record is read twice
-        doing = "asking where the group stands"
-        places = committed(consumer, partitions, doing, unblock=lambda: self._end_open(partitions))
+        asking, unblock = "asking where the group stands", lambda: self._end_open(partitions)
+        places = committed(consumer, partitions, asking, unblock=unblock)
         stored = {place.partition: place for place in places}
         notes = {p: (place.metadata or "") if place.offset >= 0 else "" for p, place in stored.items()}
         names = {role: (self._views[role].name, self._masking.disguises[role]) for role in self._masking.stateful}
         wanted = [view for view, _ in names.values()] + ([SOURCE] if self._binding is not None else [])
         found = self._restorer.look(notes, wanted) if wanted and partitions else {}
         ends = ends_of(consumer, self._topic, [place.partition for place in partitions])
-        starts = self._starts
         for place in partitions:
             said, group = found.get(place.partition, {}), stored[place.partition].offset
             at = group if group >= 0 else None
             if self._binding is not None:
                 at = self._binding.settle(place.partition, at, said[SOURCE].position, self._say)
-            first = min(start.get(place.partition, 0) for start in starts.values())
+            first = min(start.get(place.partition, 0) for start in self._starts.values())
             place.offset = self._begin(place.partition, ends[place.partition], at, first)
-        shards, late = self._restorer.restore(names, starts, found) if names else ({}, {})
+        shards, late = self._restorer.restore(names, self._starts, found) if names else ({}, {})
         self._shards |= {place.partition: shards.get(place.partition, []) for place in partitions}
         for shard in (shard for mine in shards.values() for shard in mine):
             self.counters.begin(shard.work)
