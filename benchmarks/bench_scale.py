@@ -1,7 +1,7 @@
 """Tables larger than memory: rows, CPU, wall time, peak memory and loss, on one machine and through Spark.
 
     make bench BENCH=scale                                  10^6 and 10^7 generated rows of 6 quasi columns, k = 10
-    SHOAL_SCALE=1e6,1e7,1e8 make bench BENCH=scale          also 10^8: about 2 hours of one core
+    SHOAL_SCALE=1e6,1e7,1e8 make bench BENCH=scale          also 10^8: hours, not measured yet
     SHOAL_SCALE_SPARK=1e6 make bench BENCH=scale            which of them also through Spark local[2] (0: none)
 
 Each run is a process of its own: CPU and the greatest memory are what the system counted for it and its children. The
