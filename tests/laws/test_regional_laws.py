@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from shoal.core.errors import PromiseError, ShoalError
 from shoal.datasets.hospital import hospital
 from shoal.policy.load import parse
 from shoal.release.job import job_of
+from shoal.release.regional import survey
 from shoal.release.regional.choose import LargeTable
+from shoal.release.regional.scattered import Room
 from shoal.release.wishes import Wishes
 
 ASKED: dict[str, Any] = {
@@ -48,12 +51,13 @@ views:
 """
 
 
-def regional(frame: pl.DataFrame, folder: Path, most: int, ending: str = "csv", **asked: Any) -> Any:
+def regional(frame: pl.DataFrame, folder: Path, most: int, ending: str = "csv", at_once: int = 1, **asked: Any) -> Any:
     """The release in regions, and its file."""
     source, target = folder / f"table.{ending}", folder / f"release.{ending}"
     files.write(frame, str(source))
     job = job_of(Wishes({**ASKED, **asked} if "policy" not in asked else asked))
-    release = LargeTable(job, str(source), frame.height, most, 1, types=job.types).release(str(target))
+    table = LargeTable(job, str(source), frame.height, most, 1, types=job.types, at_once=at_once)
+    release = table.release(str(target))
     assert {f.name for f in folder.iterdir()} == {source.name, target.name}, "something was left behind"
     return release, target
 
@@ -176,6 +180,41 @@ def test_the_order_of_the_input_changes_nothing_and_tells_nothing(seed, k, tmp_p
         _, first = regional(frame, one, 150, k=k)
         _, second = regional(frame.sample(fraction=1.0, shuffle=True, seed=1), two, 150, k=k)
         assert first.read_bytes() == second.read_bytes()
+
+
+def test_regions_worked_on_together_give_the_release_of_one_after_the_other(tmp_path, small_regions, monkeypatch):
+    """Neither the number of threads nor when rows are written to disk changes a byte."""
+    frame = hospital(2000, seed=3)
+    made = []
+    for at_once in (1, 3):
+        (tmp_path / f"{at_once}").mkdir()
+        made.append(regional(frame, tmp_path / f"{at_once}", 200, at_once=at_once)[1].read_bytes())
+        monkeypatch.setattr(LargeTable, "room", property(lambda table: Room(table.most, table.at_once, 10**6)))
+    assert made[0] == made[1]
+
+
+@settings(max_examples=30)
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 6), st.sampled_from("abc"), st.integers(0, 9)), min_size=1, max_size=60),
+    at_once=st.integers(1, 12),
+    people=st.booleans(),
+)
+def test_what_is_counted_in_parts_is_what_is_counted_at_once(rows, at_once, people):
+    scan = pl.LazyFrame(rows, schema={"x": pl.Int64, "y": pl.String, "who": pl.Int64}, orient="row")
+    person = "who" if people else None
+    found = []
+    for limit in (at_once, 10**6):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(survey, "AT_ONCE", limit)
+            looks = survey.OnDisk(scan, person)
+            asked = [looks.links(["x", "y"]), looks.singles(["x", "y"]), looks.singles(["y"]), looks.distinct("x")]
+            shares = survey.shares_of(scan, "y", pl.Series(["a", "b", "c"]), person).tolist()
+            found.append([*asked, looks.stable(["x", "y"], 0.9), shares])
+    assert found[0] == found[1]
+    together = Counter((x, y) for x, y, _ in rows)
+    assert found[0][3] == (len({x for x, _, _ in rows}), sum(n == 1 for n in Counter(x for x, _, _ in rows).values()))
+    if not people:
+        assert found[0][1] == (len(rows), sum(n == 1 for n in together.values()))
 
 
 def test_rows_of_a_region_do_not_stand_together_in_the_order_of_the_input(tmp_path, small_regions):

@@ -20,12 +20,14 @@ from shoal.core.release import Release
 from shoal.release.base import Job
 from shoal.release.regional.files import private_folder, release_files
 from shoal.release.regional.prepared import prepared
+from shoal.release.regional.scattered import Room
 from shoal.release.table import TableJob
 from shoal.tables.base import Progress, silent
 
 # measured on a table of 7 columns: 170 MB for the program, 1,200 bytes per row while `local` works
 PROGRAM, PER_ROW, PER_CELL = 200_000_000, 500, 100
-LARGEST = 1 << 19  # rows of a region: more lose hardly less, and take longer than two halves at once
+LARGEST = 1 << 18  # rows of a region: more lose hardly less, and several are worked on at once
+AT_ONCE = 3  # regions that memory must hold: two at work, and what is read or written meanwhile
 SCANNED = ("csv", "parquet", "ndjson")
 
 
@@ -62,6 +64,7 @@ class LargeTable:
     memory: int
     types: Mapping[str, str] = field(default_factory=dict)
     separator: str | None = None
+    at_once: int = 1  # regions that are worked on together: changes the time and not the release
 
     @property
     def told(self) -> str:
@@ -70,6 +73,11 @@ class LargeTable:
             f"about {self.rows:,} rows do not fit in {self.memory / 10**9:.1f} GB: released in regions of up to "
             f"{self.most:,} rows"
         )
+
+    @property
+    def room(self) -> Room:
+        """What the memory holds."""
+        return Room(self.most, self.at_once, self.memory // 8)
 
     def release(
         self, target: str | None, *, separator: str = ",", progress: Progress = silent, tell: Tell = quiet
@@ -88,9 +96,7 @@ class LargeTable:
             )
             rows = prepared(self.job.fitting(), source, folder, progress)
             place = str(folder / "nowhere.parquet") if target is None else target
-            release = release_files(
-                self.job, rows, place, folder, most=self.most, separator=separator, progress=progress
-            )
+            release = release_files(self.job, rows, place, folder, self.room, separator=separator, progress=progress)
             release.written = True
             release.data = None if target in (None, "-") else pl.LazyFrame()
             return release
@@ -124,7 +130,9 @@ def large_table(
     if rows <= fit:
         return None
     refuse_in_regions(job)
-    return LargeTable(job, data, rows, max(1, min(fit // 2, LARGEST)), memory, types or {}, separator)
+    most = max(1, min(fit // AT_ONCE, LARGEST))
+    at_once = max(1, min(os.cpu_count() or 1, fit // most - 1))
+    return LargeTable(job, data, rows, most, memory, types or {}, separator, at_once)
 
 
 def refuse_in_regions(job: TableJob) -> None:

@@ -12,9 +12,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -49,6 +49,7 @@ from shoal.release.regional.plan import (
     stands_alone,
 )
 from shoal.release.regional.prepared import Prepared
+from shoal.release.regional.scattered import Room, Scattered, in_order
 from shoal.release.table import TableJob
 from shoal.report.columns import masked as with_masks
 from shoal.tables.base import Progress, reachable, silent
@@ -90,58 +91,13 @@ def private_folder(beside: Path) -> Iterator[Path]:
 
 
 @dataclass
-class Scattered:
-    """Rows in many small files, by region or by bucket; a few at a time are kept until it is worth writing."""
-
-    folder: Path
-    most: int  # rows that are kept
-    _waiting: dict[int, list[pl.DataFrame]] = field(default_factory=dict)
-    _held: int = 0
-    rows: Counter[int] = field(default_factory=Counter)
-    _files: int = 0
-
-    def add(self, key: str, rows: pl.DataFrame) -> None:
-        """Take rows; the column ``key`` says where each belongs."""
-        for (number,), part in rows.partition_by(key, as_dict=True, include_key=False).items():
-            self._waiting.setdefault(int(number), []).append(part)
-            self.rows[int(number)] += part.height
-        self._held += rows.height
-        if self._held >= self.most:
-            self.flush()
-
-    def flush(self) -> None:
-        """Write what is kept."""
-        for number, parts in self._waiting.items():
-            place = self.folder / f"{number}"
-            place.mkdir(parents=True, exist_ok=True)
-            self._files += 1
-            pl.concat(parts, how="vertical_relaxed").write_parquet(place / f"{self._files}.parquet", compression="lz4")
-        self._waiting, self._held = {}, 0
-
-    def files(self, numbers: Sequence[int]) -> list[Path]:
-        """The files of some regions or buckets."""
-        return [file for number in numbers for file in sorted((self.folder / f"{number}").glob("*.parquet"))]
-
-    def scan(self, numbers: Sequence[int]) -> pl.LazyFrame:
-        """Their rows."""
-        return pl.scan_parquet(self.files(numbers))
-
-    def take(self, numbers: Sequence[int]) -> pl.DataFrame:
-        """Their rows, which are then gone from the disk."""
-        found = self.scan(numbers).collect(engine="streaming")
-        for number in numbers:
-            shutil.rmtree(self.folder / f"{number}", ignore_errors=True)
-        return found
-
-
-@dataclass
 class Run:
     """One release of a table on disk."""
 
     job: TableJob
     rows: Prepared
     folder: Path
-    most: int  # rows of a region, or of a bucket
+    room: Room
     progress: Progress = silent
 
     def made(self) -> tuple[list[Path], Release]:
@@ -164,10 +120,10 @@ class Run:
             promises=self.job.promises,
             method=self.job.method_for(kept),
             domain=domain,
-            regions=regions_of(sampler.sample(), table, self.most, kept, k),
+            regions=regions_of(sampler.sample(), table, self.room.most, kept, k),
             frequency=frequency,
             seed=seed,
-            buckets=-(-kept // self.most) or 1,
+            buckets=-(-kept // self.room.most) or 1,
             typed=self.job.cells == "struct",
         )
         regions = self._scattered(plan)
@@ -238,7 +194,7 @@ class Run:
 
     def _scattered(self, plan: Plan) -> Scattered:
         """The rows on disk by region, without those that cannot be released."""
-        out = Scattered(self.folder / "regions", self.most)
+        out = Scattered(self.folder / "regions", self.room.held)
         seen = 0
         for batch in survey.batches(self.rows.scan):
             matrix, lost, _ = coded(batch, plan.schema, plan.domain)
@@ -273,7 +229,7 @@ class Run:
 
         parts = plan.regions.parted(alone, lambda numbers: sum(rows.rows[n] for n in numbers))
         largest = max(sum(rows.rows[n] for n in numbers) for numbers in parts)
-        if len(parts) < plan.regions.count and largest > TOO_LARGE * self.most:
+        if len(parts) < plan.regions.count and largest > TOO_LARGE * self.room.most:
             raise PromiseError(
                 f"the promises can be kept only by regions of {largest:,} rows, which do not fit in memory",
                 where="regions",
@@ -283,16 +239,28 @@ class Run:
         return parts
 
     def _solved(self, plan: Plan, rows: Scattered, parts: list[list[int]]) -> tuple[list[Solved], Scattered]:
-        buckets = Scattered(self.folder / "buckets", self.most)
-        solved = []
-        for number, numbers in enumerate(parts):
-            word = f"region {number + 1:,} of {len(parts):,}, {sum(rows.rows[n] for n in numbers):,} rows"
-            tell = _within(self.progress, 0.2 + 0.6 * number / len(parts), 0.6 / len(parts), word)
-            found = solve(plan, number, rows.take(numbers), tell)
+        buckets = Scattered(self.folder / "buckets", self.room.held)
+        solved = list[Solved]()
+
+        def work(number: int) -> Solved:
+            # the bar is drawn by one thread: only a region that is worked on alone tells how far it is
+            alone = number == 0 or self.room.at_once == 1
+            tell = _within(self.progress, *self._word(number, rows, parts)) if alone else silent
+            return solve(plan, number, rows.take(parts[number]), tell)
+
+        for number, found in enumerate(in_order(work, len(parts), self.room.at_once)):
+            share, _, word = self._word(number, rows, parts)
+            self.progress(share, word)
             buckets.add(BUCKET, found.rows)
             solved.append(dataclasses.replace(found, rows=pl.DataFrame()))
         buckets.flush()
         return solved, buckets
+
+    @staticmethod
+    def _word(number: int, rows: Scattered, parts: list[list[int]]) -> tuple[float, float, str]:
+        """Where a region stands among all, how much of the work it is, and what to say of it."""
+        word = f"region {number + 1:,} of {len(parts):,}, {sum(rows.rows[n] for n in parts[number]):,} rows"
+        return 0.2 + 0.6 * number / len(parts), 0.6 / len(parts), word
 
     def _judged(self, plan: Plan, buckets: Scattered) -> tuple[list[Path], list[Judged], Court, set[str]]:
         """Each bucket judged as it would be published, in an order that tells nothing; and columns no one can know."""
@@ -308,14 +276,21 @@ class Run:
         role = "" if self.job.view is None else self.job.view.role
         place = self.folder / "ordered"
         place.mkdir()
-        for number, bucket in enumerate(full):
+
+        def work(number: int) -> tuple[Judged, set[str], Path]:
+            bucket = full[number]
             rows = buckets.take([bucket])
-            judged.append(court.bucket(rows))
-            unread |= {n for n in adversary.beside(rows) if n != PERSON and not adversary.readable(rows, n)}
+            found = court.bucket(rows)
+            strange = {n for n in adversary.beside(rows) if n != PERSON and not adversary.readable(rows, n)}
             seed = plan.seed if plan.buckets == 1 else int(draws(plan.seed, 0x0DE4 + bucket, 1)[0] >> np.uint64(1))
             order = publication_order(rows.drop(PERSON, strict=False), seed, role)
             piece = place / f"{number:06}.parquet"
             rows[order].write_parquet(piece, compression="lz4")
+            return found, strange, piece
+
+        for number, (found, strange, piece) in enumerate(in_order(work, len(full), self.room.at_once)):
+            judged.append(found)
+            unread |= strange
             pieces.append(piece)
             self.progress(0.8 + 0.1 * number / len(full), f"verifying part {number + 1:,} of {len(full):,}")
         return pieces, judged, court, unread
@@ -349,16 +324,16 @@ def release_files(
     rows: Prepared,
     target: str,
     folder: Path,
+    room: Room,
     *,
-    most: int,
     separator: str = ",",
     progress: Progress = silent,
 ) -> Release:
     """Release a table on disk into a file: verified, then written, then put in its place; or nothing at all.
 
-    ``most`` is how many rows may be in memory at once; between its passes they lie in ``folder``.
+    ``room`` says what may be in memory at once; between its passes rows lie in ``folder``.
     """
-    pieces, release = Run(job, rows, folder, most, progress).made()
+    pieces, release = Run(job, rows, folder, room, progress).made()
     progress(0.95, f"writing {release.report.released:,} rows")
     if len(pieces) == 1:
         files.write(pl.read_parquet(pieces[0]), target, separator=separator)

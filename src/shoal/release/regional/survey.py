@@ -66,7 +66,7 @@ def shares_of(scan: pl.LazyFrame, column: str, values: pl.Series, subject: str |
         holders += _aligned(values, found[column], found["\0rows"])
         everyone = int(found["\0rows"].sum())
     else:
-        for part in _parts(scan, [subject]):
+        for part in _parts(scan, [subject], [column]):
             # a missing number and one that is not a number are one value, and a person holds it once
             own = part.select(subject, _as_compared(column, values)).unique().collect(engine="streaming")
             everyone += own[subject].n_unique()
@@ -96,7 +96,7 @@ def singles(scan: pl.LazyFrame, columns: Sequence[str], person: str | None) -> S
             crowd, single = crowd + int(rows or 0), single + int(alone or 0)
         return Singles(crowd, single)
     lonely: list[pl.DataFrame] = []
-    for part in _parts(scan, columns):
+    for part in _parts(scan, columns, [person]):
         held = part.select(*columns, person).unique().group_by(columns).agg(pl.len(), pl.col(person).first())
         lonely.append(held.filter(pl.col("len") == 1).select(pl.col(person).unique()).collect(engine="streaming"))
     single = pl.concat(lonely)[person].n_unique()
@@ -118,7 +118,7 @@ def links(scan: pl.LazyFrame, columns: Sequence[str], person: str | None) -> tup
     """
     several = sure = 0
     whose = pl.lit(1) if person is None else pl.col(person).n_unique()
-    for part in _parts(scan, columns):
+    for part in _parts(scan, columns, [] if person is None else [person]):
         many = part.group_by(columns).agg(pl.len(), whose.alias("\0people")).filter(pl.col("len") > 1)
         one, all_ = many.select((pl.col("\0people") == 1).sum(), pl.len()).collect(engine="streaming").row(0)
         several, sure = several + int(all_), sure + int(one or 0)
@@ -128,7 +128,7 @@ def links(scan: pl.LazyFrame, columns: Sequence[str], person: str | None) -> tup
 def stable(scan: pl.LazyFrame, columns: Sequence[str], person: str, least: float) -> list[str]:
     """Columns that are the same in all rows of a person, for at least this share of who has several rows."""
     several, same = 0, np.zeros(len(columns), np.int64)
-    for part in _parts(scan, [person]):
+    for part in _parts(scan, [person], columns):
         kinds = part.group_by(person).agg(pl.len().alias("\0rows"), *[pl.col(c).n_unique() for c in columns])
         many = kinds.filter(pl.col("\0rows") > 1)
         found = many.select(pl.len().alias("\0all"), *[(pl.col(c) == 1).sum() for c in columns])
@@ -176,16 +176,27 @@ class OnDisk:
         return distinct(self.scan, column)
 
 
-def _parts(scan: pl.LazyFrame, columns: Sequence[str]) -> Iterator[pl.LazyFrame]:
-    """The rows in parts, equal values of the columns in one."""
+def _parts(scan: pl.LazyFrame, columns: Sequence[str], beside: Sequence[str] = ()) -> Iterator[pl.LazyFrame]:
+    """The rows in parts, equal values of the columns in one.
+
+    A part has about AT_ONCE different combinations of these columns and those ``beside`` them: what is counted of a
+    part must be held, not its rows. So a column of few values is looked at once, however many rows there are.
+    """
     rows = int(scan.select(pl.len()).collect(engine="streaming").item())
-    count = -(-rows // AT_ONCE)
+    if rows <= AT_ONCE:
+        yield scan
+        return
+    held = _mark([*dict.fromkeys([*columns, *beside])]).approx_n_unique()
+    count = -(-int(scan.select(held).collect(engine="streaming").item()) // AT_ONCE)
     if count <= 1:
         yield scan
         return
-    mark = pl.struct(columns).hash(7) if len(columns) > 1 else pl.col(columns[0]).hash(7)
     for at in range(count):
-        yield scan.filter(mark % count == at)
+        yield scan.filter(_mark(columns) % count == at)
+
+
+def _mark(columns: Sequence[str]) -> pl.Expr:
+    return pl.struct(columns).hash(7) if len(columns) > 1 else pl.col(columns[0]).hash(7)
 
 
 def _as_compared(column: str, values: pl.Series) -> pl.Expr:
