@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler.loadscope import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 settings.register_profile(
     "house",
@@ -20,6 +21,33 @@ settings.register_profile(
 )
 settings.register_profile("fuzz", settings.get_profile("house"), derandomize=False, max_examples=100, print_blob=True)
 settings.load_profile("fuzz" if os.environ.get("SHOAL_FUZZ") else "house")
+
+COMPUTE = 2  # workers that begin with what needs no broker: as many as cores; all others begin with what waits for one
+LONGEST = (  # files that take longest, the longest first
+    "test_chaos",
+    "test_table_methods",
+    "test_spark_tables",
+    "test_house",
+    "test_every_option",
+    "test_service",
+    "test_repartition",
+    "test_stateful_worker",
+    "test_recovery",
+    "test_tools",
+    "test_series_diverse",
+    "test_z_experiments",
+    "test_known_values",
+    "test_roles_in_a_database",
+    "test_anonymize",
+    "test_plan_kernels",
+    "test_studio_page",
+    "test_stream_spread",
+    "test_series_datasets",
+    "test_table_peers",
+    "test_stream_checkpoints",
+)
+# brokers and Spark live a few minutes here: what the second compiler of Java would gain later, it costs now
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 UNTIL = float(os.environ.get("SHOAL_FUZZ_UNTIL", "inf"))  # seconds since 1970, as scripts/fuzz.py says
 
@@ -42,14 +70,17 @@ def shared() -> Path:
 
 
 class ByFile(LoadScopeScheduling):
-    """A file's tests stay on one worker, and those that need a broker share two: each worker starts its own broker, and
-    a test that waits for one leaves its core to the others."""
+    """A file's tests stay on one worker. Those that need a broker go to the first few workers, and to them first: each
+    worker that runs one starts a broker of its own, and a test that waits for it leaves its core to the others."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        if "/kafka/" not in file:
-            return file
-        return "kafka, a to p" if file.rpartition("/")[2] < "test_q" else "kafka, q to z"  # about the same time each
+        return nodeid.partition("::")[0]
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        waits = self.nodes.index(node) < len(self.nodes) - COMPUTE
+        mine = next((file for file in self.workqueue if ("/kafka/" in file) == waits), next(iter(self.workqueue)))
+        self.workqueue.move_to_end(mine, last=False)  # the next to be handed out
+        super()._assign_work_unit(node)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
@@ -58,7 +89,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with a broker come first, because they take longest. A fuzz run begins with other laws every time."""
+    """The longest files come first, or the last one would keep one worker busy when all others have ended.
+
+    A fuzz run begins with other laws every time.
+    """
     if os.environ.get("SHOAL_FUZZ_SEED"):
         random.Random(int(os.environ["SHOAL_FUZZ_SEED"])).shuffle(items)
-    items.sort(key=lambda item: item.path.parent.name != "kafka")  # stable: the order of collection otherwise
+    first = {name: at for at, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: first.get(item.path.stem, len(LONGEST)))  # stable: the order of collection otherwise

@@ -23,6 +23,7 @@ from shoal.core.levels import Levels
 from shoal.core.notebook import Shown
 from shoal.promises import Promise
 
+FEW_ROWS = 1_000  # so few are compared one by one before polars has begun
 Whole = tuple[pl.Series, NDArray[np.float64]]  # the values of a sensitive column, and the share of people with each
 
 
@@ -212,6 +213,9 @@ def _codes(series: pl.Series) -> NDArray[np.int32]:
     if series.dtype == pl.Struct:  # all it shows, not its text alone
         return group(series.struct.unnest(), series.struct.fields)
     series = comparable(series)
+    if len(series) <= FEW_ROWS and series.dtype == pl.String:
+        known: dict[str | None, int] = {}
+        return np.array([known.setdefault(text, len(known)) for text in series.to_list()], np.int32)
     values = series.unique()
     codes = pl.Series(np.arange(len(values), dtype=np.int32))
     missing = int(values.is_null().arg_max() or 0) if values.null_count() else -1

@@ -102,13 +102,13 @@ class Levels:
             _, first, again = np.unique(ways, return_index=True, return_inverse=True)
             if len(first) < len(low):
                 once = self.text(low[first], high[first], floor if isinstance(floor, int) else floor[first])
-                return once.gather(again)
+                return once[again]
         level = np.maximum(self.meet(low, high), floor)
         hull = self._is_hull(low, high, level, floor)
         out = np.empty(low.shape, dtype=object)
         for at in np.unique(level):
             here = (level == at) & ~hull
-            out[here] = self.labels(int(at)).gather(self.codes[low[here], at]).to_numpy()
+            out[here] = self.labels(int(at))[self.codes[low[here], at]].to_list()
         if self.numbers is not None:
             out[hull] = [self._interval(a, b) for a, b in zip(low[hull].tolist(), high[hull].tolist(), strict=True)]
         out[(level == 0) & (low == self.missing)] = None
@@ -179,7 +179,8 @@ def nest(
     first = [np.unique(codes[:, at], return_index=True)[1] for at in range(depth)]
 
     def make_labels(level: int) -> list[str]:
-        return ordered[f"{level}"].gather(first[level]).fill_null(SUPPRESSED if level else "").to_list()
+        unknown = SUPPRESSED if level else ""
+        return [unknown if label is None else label for label in ordered[f"{level}"][first[level]].to_list()]
 
     def make_costs(level: int) -> NDArray[np.float64]:
         if sizes is None:
@@ -198,8 +199,10 @@ def _runs(frame: pl.DataFrame, depth: int) -> Codes:
     codes = np.zeros((frame.height, depth), np.int32)
     for at in range(depth - 1):
         column = frame[f"{at}"]
-        change = (column != column.shift(1)).fill_null(True).to_numpy() if frame.height else np.zeros(0, np.bool_)
-        codes[:, at] = np.cumsum(change) - 1
+        change = column[1:] != column[:-1]
+        if change.null_count():  # next to a missing value
+            change = change.fill_null(True)
+        codes[1:, at] = np.cumsum(change.to_numpy())
     return codes
 
 

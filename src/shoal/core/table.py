@@ -26,6 +26,8 @@ from shoal.core.schema import Column, Schema
 if TYPE_CHECKING:
     from shoal.kernels.shared.boxes import Shape
 
+FEW_ROWS = 1_000  # so few are coded one by one before polars has begun
+
 
 @dataclass(frozen=True)
 class Sensitive:
@@ -238,6 +240,9 @@ def _positions(series: pl.Series, distinct: pl.Series, codes: Codes) -> Codes:
     """``codes`` of the sorted distinct values, spread over the rows."""
     if series.dtype.is_numeric() and not series.null_count():
         return codes[np.searchsorted(distinct.to_numpy(), series.to_numpy())]
+    if len(series) <= FEW_ROWS and series.dtype == pl.String:
+        known = dict(zip(distinct.to_list(), codes.tolist(), strict=True))
+        return np.array([known[text] for text in series.to_list()], np.int32)
     spread = series.replace_strict(distinct, pl.Series(codes), return_dtype=pl.Int32)
     filled = spread.fill_null(int(codes[-1]) if len(codes) and distinct[-1] is None else -1)
     return filled.to_numpy().astype(np.int32, copy=False)  # of no rows, polars forgets the type
