@@ -102,7 +102,8 @@ class Levels:
             _, first, again = np.unique(ways, return_index=True, return_inverse=True)
             if len(first) < len(low):
                 once = self.text(low[first], high[first], floor if isinstance(floor, int) else floor[first])
-                return once[again]
+                spread: pl.Series = once[again]
+                return spread
         level = np.maximum(self.meet(low, high), floor)
         hull = self._is_hull(low, high, level, floor)
         out = np.empty(low.shape, dtype=object)
