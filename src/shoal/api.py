@@ -62,6 +62,7 @@ class Asked(TypedDict, total=False):
     subject: str | None
     schema: Schema | None
     weights: Mapping[str, float] | None
+    losses: Mapping[str, str] | None
     k: int | None
     l: float | None
     t: float | None
@@ -86,12 +87,12 @@ def anonymize(data: Any, **asked: Unpack[Asked]) -> Release:
     you do not declare is left out. ``subject`` says whose row it is: people are counted, not rows. ``k`` people share
     each combination of quasi values; ``l`` and ``t`` speak about each sensitive column; ``promises`` takes any others.
     ``cells="bounds"``: two typed columns per number (``age_low``, ``age_high``), for models; ``"struct"``: typed cells.
-    ``method``, ``effort``: how groups are found. ``weights``: what a column's detail is worth. ``policy`` and
-    ``view`` instead of columns: a policy file says it all, and ``k``, ``l``, ``t`` may only make it stronger.
-    ``seed``: without one it is drawn in secret; with one the same call gives the same release. ``keep_order`` leaves
-    rows as they came, and ``waive`` accepts a risk by name: the report says so. ``previous``: earlier releases of the
-    same people (frames or files); the promises must also hold for who has them. ``positions`` of the release tells, in
-    memory only, which input row each released row is.
+    ``method``, ``effort``: how groups are found. ``weights``: what a column's detail is worth. ``losses``: how that of
+    numbers is measured (``rank``, ``log``, ``linear``). ``policy`` and ``view`` instead of columns: a policy file says
+    it all, and ``k``, ``l``, ``t`` may only make it stronger. ``seed``: without one it is drawn in secret; with one the
+    same call gives the same release. ``keep_order`` leaves rows as they came, and ``waive`` accepts a risk by name: the
+    report says so. ``previous``: earlier releases of the same people (frames or files); the promises must also hold for
+    who has them. ``positions`` of the release tells, in memory only, which input row each released row is.
 
     Raises :class:`PromiseError` if a promise cannot be kept; nothing unverified is ever returned.
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Flag = Annotated[bool, Parameter(negative=())]
 # every other wish is called like its option
-SPELLED = {"weights": "--weight", "tune": "--goal-k", "promises": "--promise"}
+SPELLED = {"weights": "--weight", "losses": "--loss", "tune": "--goal-k", "promises": "--promise"}
 ELSEWHERE = ("output", "table", "replace", "dry_run", "original")  # what a job need not know
 
 
@@ -74,6 +74,9 @@ class Columns:
         The column that says whose row it is: people are counted, not rows.
     weight
         What a column's detail is worth: `age=2`. Of curves, in the certainty penalty: `W0=2`.
+    loss
+        How the loss of a column of numbers is measured: `income=rank` (share of rows inside an interval), `=log`, or
+        `=linear`. By itself it is rank where tails are heavy, else linear.
     """
 
     quasi: Names = None
@@ -82,6 +85,7 @@ class Columns:
     plain: Names = None
     subject: str | None = None
     weight: Names = None
+    loss: Names = None
 
 
 @Parameter(name="*")
@@ -341,6 +345,8 @@ def wishes(*groups: Any, **more: Any) -> Wishes:
         stated["quasi"] = {**dict.fromkeys(columns), **hierarchies(given, columns)}
     if "weight" in stated:
         stated["weights"] = {n: number(v, "--weight") for n, v in pairs(stated.pop("weight"), "--weight").items()}
+    if "loss" in stated:
+        stated["losses"] = pairs(stated.pop("loss"), "--loss")
     if "," in (stated.get("value") or ""):
         stated["value"] = names([stated["value"]])
     if "promise" in stated:

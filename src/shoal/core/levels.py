@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from shoal.core.cells import SUPPRESSED, interval
 from shoal.core.errors import UsageError
+from shoal.core.scale import Scale
 
 Codes = NDArray[np.int32]
 MOST_LEVELS = 127  # a level is one byte
@@ -45,6 +46,7 @@ class Levels:
     width: float = 1.0  # of the numbers' domain
     ends: tuple[float | None, float | None] = (None, None)  # bottom and top coding
     nested: bool = True
+    scale: Scale | None = None  # of the loss of numbers; none: their own, which is linear
     _cache: dict[tuple[str, int], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -62,6 +64,12 @@ class Levels:
         """The code of a missing value, or -1."""
         return self.size - 1 if self.size and self.values[-1] is None else -1
 
+    @property
+    def line(self) -> tuple[NDArray[np.float64], float]:
+        """Where numbers lie on the scale of their loss, and its width."""
+        assert self.numbers is not None
+        return (self.numbers, self.width) if self.scale is None else (self.scale.places, self.scale.width)
+
     def labels(self, level: int) -> pl.Series:
         """The text of each node of a level."""
         key = ("labels", level)
@@ -73,7 +81,9 @@ class Levels:
         """The loss of each node of a level: 0 for an exact value, 1 for the root of more than one value."""
         key = ("costs", level)
         if key not in self._cache:
-            self._cache[key] = np.ascontiguousarray(self.make_costs(level), dtype=np.float64)
+            own = np.ascontiguousarray(self.make_costs(level), dtype=np.float64)
+            inner = self.scale is not None and 0 < level < self.depth - 1
+            self._cache[key] = self._scaled(level, own) if inner else own
         return self._cache[key]  # type: ignore[no-any-return]
 
     def meet(self, low: Codes, high: Codes) -> NDArray[np.int8]:
@@ -92,7 +102,8 @@ class Levels:
             here = (level == at) & ~hull
             out[here] = self.costs(int(at))[self.codes[low[here], at]]
         if self.numbers is not None:
-            out[hull] = (self.numbers[high[hull]] - self.numbers[low[hull]]) / self.width
+            places, width = self.line
+            out[hull] = (places[high[hull]] - places[low[hull]]) / width
         return out
 
     def text(self, low: Codes, high: Codes, floor: NDArray[np.int8] | int = 0) -> pl.Series:
@@ -114,6 +125,16 @@ class Levels:
             out[hull] = [self._interval(a, b) for a, b in zip(low[hull].tolist(), high[hull].tolist(), strict=True)]
         out[(level == 0) & (low == self.missing)] = None
         return pl.Series(out.tolist(), dtype=pl.String)
+
+    def _scaled(self, level: int, own: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The loss of the nodes of a level, from their first to their last number; a missing value loses nothing."""
+        places, width = self.line
+        known = self.codes[: self.missing if self.missing >= 0 else self.size, level]
+        first = np.flatnonzero(np.diff(known, prepend=-1))
+        last = np.append(first[1:], len(known)) - 1
+        out = np.zeros_like(own)
+        out[known[first]] = (places[last] - places[first]) / width
+        return out
 
     def _is_hull(
         self, low: Codes, high: Codes, level: NDArray[np.int8], floor: NDArray[np.int8] | int

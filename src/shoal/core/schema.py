@@ -14,17 +14,21 @@ from shoal.core.time import duration
 
 Role = Literal["subject", "identifier", "quasi", "sensitive", "time", "plain"]
 Type = Literal["int", "float", "str", "bool", "date", "datetime"]
+LossScale = Literal["linear", "rank", "log"]
 
 
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One column: its role, and what its values are.
 
-    ``format`` is the form of a date, a time or a number in text: ``%d.%m.%Y``; ``ms`` since 1970; ``,`` for a decimal
-    comma. ``missing`` says what an empty cell is: a value of its own, or a reason to suppress the row. ``weight``
-    scales the loss of a quasi column. ``unit``, ``late`` and ``ahead`` belong to the time column of a stream: how late
-    an event may come, and how far ahead of the stream's clock one person alone may move it (by default an hour,
-    for z-anonymity its window; ``0s``: not at all, two people must agree on every step of the clock). ``derive`` makes
-    the column from others of the row; a column of that name in the data is then not read.
+    ``format`` is the form of a date, a time or a number in text: ``%d.%m.%Y``; ``ms`` since 1970; ``,`` for a
+    decimal comma. ``missing`` says what an empty cell is: a value of its own, or a reason to suppress the row.
+    ``weight`` scales the loss of a quasi column. ``loss`` says how that of numbers is measured: by their own
+    distance (``linear``), by the share of rows between the two ends (``rank``), or by their order of magnitude
+    (``log``); unless it is said, ``rank`` where tails are heavy (:mod:`shoal.core.scale`), else ``linear``.
+    ``unit``, ``late`` and ``ahead`` belong to the time column of a stream: how late an event may come, and how far
+    ahead of the stream's clock one person alone may move it (by default an hour, for z-anonymity its window;
+    ``0s``: not at all, two people must agree on every step of the clock). ``derive`` makes the column from others
+    of the row; a column of that name in the data is then not read.
 
     >>> Column("quasi", type="int", weight=2.0).role
     'quasi'
@@ -40,6 +44,7 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     late: str = "0s"
     ahead: str | None = None
     derive: Derive | None = None
+    loss: LossScale | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.weight < float("inf"):
@@ -67,8 +72,9 @@ def declared(column: Column) -> dict[str, Any]:
     'quasi'
     """
     plain: dict[str, Any] = msgspec.to_builtins(column, enc_hook=repr)
-    if column.derive is None:
-        del plain["derive"]
+    for name in ("derive", "loss"):
+        if getattr(column, name) is None:
+            del plain[name]
     return plain
 
 
@@ -142,10 +148,14 @@ class Schema(msgspec.Struct, frozen=True):
         identifiers: list[str] | None = None,
         subject: str | None = None,
         weights: Mapping[str, float] | None = None,
+        losses: Mapping[str, LossScale] | None = None,
     ) -> Schema:
         """A schema from lists of names, as the short calls (``shoal.api``) take them."""
-        weights = weights or {}
-        columns = {name: Column("quasi", hierarchy=h, weight=weights.get(name, 1.0)) for name, h in quasi.items()}
+        weights, losses = weights or {}, losses or {}
+        columns = {
+            name: Column("quasi", hierarchy=h, weight=weights.get(name, 1.0), loss=losses.get(name))
+            for name, h in quasi.items()
+        }
         more: list[tuple[Role, list[str]]] = [
             ("sensitive", sensitive or []),
             ("plain", plain or []),
@@ -157,11 +167,11 @@ class Schema(msgspec.Struct, frozen=True):
                 if name in columns:
                     raise UsageError(f"column {name!r} is declared twice", where="schema", hint="give it one role")
                 columns[name] = Column(role)
-        unknown = set(weights) - set(quasi)
-        if unknown:
-            raise UsageError(
-                f"weights for columns that are not quasi: {', '.join(sorted(unknown))}",
-                where="schema",
-                hint="weigh the columns an outsider may know",
-            )
+        for what, given in (("weights", weights), ("losses", losses)):
+            if unknown := set(given) - set(quasi):
+                raise UsageError(
+                    f"{what} for columns that are not quasi: {', '.join(sorted(unknown))}",
+                    where="schema",
+                    hint="weigh the columns an outsider may know",
+                )
         return cls(columns)

@@ -21,6 +21,7 @@ from shoal.core.frames import require
 from shoal.core.hierarchy import HIERARCHIES
 from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.levels import Codes, Levels
+from shoal.core.scale import scale_for
 from shoal.core.schema import Column, Schema
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class Table:
                 cost_offset[j, level] = filled
                 costs.append(part)
                 filled += len(part)
-        numbers = [np.zeros(0) if x.numbers is None else x.numbers for x in self.levels]
+        lines = [(np.zeros(0), x.width) if x.numbers is None else x.line for x in self.levels]
         return Shape(
             _starts(size * depth),
             depth,
@@ -116,9 +117,9 @@ class Table:
             cost_offset,
             np.concatenate([np.zeros(0), *costs]),
             np.array([x.numbers is not None for x in self.levels], np.bool_),
-            _starts(np.array([len(x) for x in numbers], np.int64)),
-            np.concatenate([np.zeros(0), *numbers]),
-            np.array([x.width for x in self.levels], np.float64),
+            _starts(np.array([len(places) for places, _ in lines], np.int64)),
+            np.concatenate([np.zeros(0), *[places for places, _ in lines]]),
+            np.array([width for _, width in lines], np.float64),
             np.array([x.missing for x in self.levels], np.int64),
             self.weights,
         )
@@ -228,12 +229,30 @@ def _compile(series: pl.Series, column: Column, where: str, domain: Domain | Non
     if domain is None:
         distinct = series.unique().sort(nulls_last=True)
         levels, codes = hierarchy_for(series, column).compile(distinct, where=where)
-        return levels, _positions(series, distinct, codes)
+        codes = _positions(series, distinct, codes)
+        return _on_scale(levels, codes, None, column, where), codes
     distinct = domain.values[name]
     if name not in domain.compiled:
-        domain.compiled[name] = hierarchy_for(series, column).compile(distinct, where=where)
+        levels, codes = hierarchy_for(series, column).compile(distinct, where=where)
+        domain.compiled[name] = _on_scale(levels, codes, domain.rows[name], column, where), codes
     levels, codes = domain.compiled[name]
     return levels, codes[_places(series, distinct, where)]
+
+
+def _on_scale(levels: Levels, codes: Codes, rows: NDArray[np.int64] | None, column: Column, where: str) -> Levels:
+    """The levels with the scale on which the loss of their numbers is measured; ``rows`` says how often codes stand."""
+    if levels.numbers is None:
+        if column.loss in ("rank", "log"):
+            raise UsageError(
+                f"`loss: {column.loss}` is for numbers that are published as intervals of their own",
+                where=where,
+                hint="leave it out, or use the hierarchy `range` without `snap`",
+            )
+        return levels
+    known = codes >= 0
+    weights = None if rows is None else rows[known].astype(np.float64)
+    often = np.bincount(codes[known], weights, minlength=levels.size).astype(np.float64)
+    return replace(levels, scale=scale_for(levels.numbers, often, column.loss))
 
 
 def _positions(series: pl.Series, distinct: pl.Series, codes: Codes) -> Codes:

@@ -8,7 +8,7 @@ import msgspec
 
 from shoal.core.derive import DERIVATIONS
 from shoal.core.hierarchy import HIERARCHIES
-from shoal.core.schema import Role, Type
+from shoal.core.schema import LossScale, Role, Type
 from shoal.core.spec import Family
 from shoal.masks import MASKS
 from shoal.policy.document import WAIVERS
@@ -74,6 +74,7 @@ def _column() -> dict[str, Any]:
                     "hierarchy": {"$ref": "#/$defs/hierarchy"},
                     "derive": {"$ref": "#/$defs/derive"},
                     "weight": {"type": "number", "exclusiveMinimum": 0},
+                    "loss": {"enum": list(get_args(LossScale)), "description": "how the loss of numbers is measured"},
                     "missing": {"enum": ["value", "suppress"]},
                     "unit": {"enum": ["s", "ms", "us", "ns"]},
                     "late": {"type": "string"},

@@ -11,11 +11,11 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, get_args
 
 from shoal.core.errors import UsageError
 from shoal.core.keys import KeyRing
-from shoal.core.schema import Schema
+from shoal.core.schema import LossScale, Schema
 from shoal.core.spec import Spec
 from shoal.policy.document import Policy
 from shoal.promises.base import Promise
@@ -171,6 +171,20 @@ def weights(argument: Argument, value: Any) -> Mapping[str, float]:
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         argument.refuse("a weight per column", value, 'for example weights={"age": 2}')
     return {key: number(Argument(f"{argument.name}[{key!r}]", argument.spelled), v) for key, v in value.items()}
+
+
+def losses(argument: Argument, value: Any) -> Mapping[str, str]:
+    """How the loss of columns of numbers is measured.
+
+    >>> losses(Argument("losses", "losses"), {"income": "rank"})
+    {'income': 'rank'}
+    """
+    scales = get_args(LossScale)
+    if not isinstance(value, Mapping) or not all(isinstance(k, str) and v in scales for k, v in value.items()):
+        argument.refuse(
+            f"{', '.join(scales[:-1])} or {scales[-1]} per column", value, 'for example losses={"income": "rank"}'
+        )
+    return dict(value)
 
 
 def promises(argument: Argument, value: Any) -> list[Promise]:

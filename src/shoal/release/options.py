@@ -287,6 +287,7 @@ def schema_of(wishes: Wishes) -> Schema:
         plain=list(wishes.take("plain", ())),
         subject=wishes.take("subject"),
         weights=wishes.take("weights"),
+        losses=wishes.take("losses"),
     )
 
 

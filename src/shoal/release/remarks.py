@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from shoal.core.groups import Groups
+from shoal.core.levels import Levels
+from shoal.core.scale import NARROW, ends_that_help, middle
 from shoal.promises.base import Promise
 from shoal.promises.l_diversity import LDiversity
 from shoal.tables.base import TableMethod, looks_at_values
@@ -83,6 +86,29 @@ def spellings(people: pl.Series) -> list[str]:
         return []
     told = f"{many:,} people are told apart by case, blanks or the form of letters only, and counted as different"
     return [f"{told}: write names alike if they are the same people"]
+
+
+def outliers(columns: Mapping[str, tuple[Levels, NDArray[np.float64]]]) -> list[str]:
+    """A note for each column of numbers with heavy tails: how little the width says, and the ends that would help.
+
+    >>> from shoal.core.schema import Column, Schema
+    >>> from shoal.core.table import code
+    >>> table = code(pl.DataFrame({"pay": [*range(1000), 9_000_000]}), Schema({"pay": Column("quasi")}))
+    >>> outliers({"pay": (table.levels[0], np.ones(1001))})[0][-61:]
+    'few rows take the rest; `top: 990` would code them as one end'
+    """
+    out = []
+    for name, (levels, often) in columns.items():
+        if levels.numbers is None:
+            continue
+        share = middle(levels.numbers, often)
+        if share >= NARROW:
+            continue
+        ends = ends_that_help(levels.numbers, often, whole=levels.values.dtype.is_integer())
+        help_ = " and ".join(f"`{end}: {value:g}`" for end, value in ends.items())
+        told = f"column {name!r}: 98 % of its rows lie in {100 * share:.1f} % of its width, few rows take the rest"
+        out.append(f"{told}; {help_} would code them as one end" if help_ else told)
+    return out
 
 
 def rerun(method: TableMethod, promises: Sequence[Promise]) -> str:

@@ -23,7 +23,7 @@ from shoal.core.register import beside_register
 from shoal.core.release import Boxes, Release, nothing, read_alike, recode
 from shoal.core.schema import Column, Schema
 from shoal.core.table import Table, code
-from shoal.measures.loss import loss
+from shoal.measures.loss import loss, often_of
 from shoal.measures.utility import utility
 from shoal.policy.document import Policy
 from shoal.promises.base import Promise, those_about
@@ -31,7 +31,7 @@ from shoal.release.adversary import Adversary
 from shoal.release.base import GIVEN, SECRET, Job
 from shoal.release.earlier import Known, nodes_of
 from shoal.release.judge import Judge
-from shoal.release.remarks import SMALL, homogeneous, rerun, spellings
+from shoal.release.remarks import SMALL, homogeneous, outliers, rerun, spellings
 from shoal.report.columns import masked as with_masks
 from shoal.report.columns import published
 from shoal.report.measured import table_risk
@@ -101,7 +101,10 @@ class TableJob(Job):
         kept = np.flatnonzero(groups >= 0)[order]
         report = self._report(method, frame, rows, table, labels, boxes, groups, released, verdict)
         columns = published(rows, released, schema, report.loss)
-        doubtful = doubts(table.known)
+        doubtful = [
+            *doubts(table.known),
+            *outliers({n: (table.levels[j], often_of(table, j)) for j, n in enumerate(table.names)}),
+        ]
         notes = [*report.notes, *([] if masked is None else masked.notes), *doubtful]
         report = msgspec.structs.replace(
             report,

@@ -28,6 +28,7 @@ KNOWN: dict[str, Check] = {
     "quasi": arguments.quasi,
     "schema": arguments.schema,
     "weights": arguments.weights,
+    "losses": arguments.losses,
     "promises": arguments.promises,
     "method": arguments.method,
     "effort": arguments.effort,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from shoal.core.scale import SCALES
 from shoal.report import pictures
 from shoal.report.chart import show
 from shoal.report.findings import findings_grid
@@ -12,6 +13,7 @@ from shoal.report.limits import limits
 from shoal.report.page import Block, Facts, Figures, Grid, Picture, Points, Section, Verdict, fragment, page
 
 if TYPE_CHECKING:
+    from shoal.measures.loss import Scaled
     from shoal.report.model import Report
 
 MOST_ROWS = 60
@@ -169,10 +171,16 @@ def made(report: Report) -> Section:
                     ("Average group over k", f"{loss.average_group:.3g}"),
                     ("Generalization cost", f"{loss.generalization_cost:,.1f}"),
                     ("Non-uniform entropy", f"{loss.entropy:.2%} of what could be lost"),
+                    *[(f"Loss of {name}", _on_scales(on)) for name, on in loss.scales.items()],
                 ]
             )
         ],
     )
+
+
+def _on_scales(on: Scaled) -> str:
+    figures = ", ".join(f"{scale} {getattr(on, scale):.2%}" for scale in SCALES)
+    return f"{figures}; by {on.by}{', because ' + on.why if on.why else ''}"
 
 
 def _withheld_caption(report: Report) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from shoal.core.scale import SCALES
 from shoal.report.chart.svg import clean
 from shoal.report.limits import limits
 from shoal.report.pictures import group_sizes
@@ -81,6 +82,11 @@ def _loss(report: Report) -> list[str]:
     lines += [f"  {_name(name):<{width}}  {_bar(value)} {value:7.2%}" for name, value in shown]
     if len(loss.columns) > MOST_COLUMNS:
         lines.append(f"  … and {len(loss.columns) - MOST_COLUMNS} more columns")
+    for name, on in loss.scales.items():
+        if on.by != "linear":
+            why = f" ({on.why})" if on.why else ""
+            others = ", ".join(f"{scale} {getattr(on, scale):.2%}" for scale in SCALES if scale != on.by)
+            lines.append(f"  {_name(name)} is measured by {on.by}{why}; {others}")
     return lines
 
 

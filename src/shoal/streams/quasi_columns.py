@@ -97,6 +97,12 @@ def column_of(name: str, column: Column, key: bytes, *, leafless: bool) -> Numbe
     >>> column_of("age", Column("quasi", hierarchy=Range(min=0, max=100)), bytes(32), leafless=False).width
     100.0
     """
+    if column.loss in ("rank", "log"):
+        raise UsageError(
+            f"a stream measures its loss before it has seen all rows: `loss: {column.loss}` has no effect",
+            where=f"column {name!r}",
+            hint="leave it out",
+        )
     hierarchy = column.hierarchy
     if hierarchy is None and column.type in ("int", "float"):
         hierarchy = Range()  # says what it needs

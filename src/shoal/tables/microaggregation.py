@@ -102,7 +102,8 @@ def coordinates(table: Table) -> Floats:
 def _line(levels: Levels) -> Floats:
     """The codes of a column on a line from 0 to 1: by their numbers, or by what joining neighbours costs."""
     if levels.numbers is not None:
-        line = np.nan_to_num((levels.numbers - levels.numbers[0]) / levels.width, nan=1.0)
+        places, width = levels.line
+        line = np.nan_to_num((places - places[0]) / width, nan=1.0)
         return np.asarray(line)
     each = np.arange(levels.size, dtype=np.int32)
     line = np.concatenate([np.zeros(1), np.cumsum(levels.ncp(each[:-1], each[1:]))])

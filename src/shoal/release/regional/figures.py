@@ -20,7 +20,7 @@ from shoal.promises.rules import least_people
 from shoal.release.adversary import LINKED_ROWS, SURE, Adversary
 from shoal.release.regional.judging import Judged, added
 from shoal.release.regional.plan import Plan
-from shoal.release.remarks import rerun
+from shoal.release.remarks import outliers, rerun
 from shoal.report.columns import Published, why_lost
 from shoal.report.model import Report
 
@@ -147,6 +147,7 @@ def report(plan: Plan, made: Made, findings: Sequence[Finding], title: str, note
     if suppressed:
         withheld["suppressed by the method"] = suppressed
     told = [rerun(plan.method, plan.promises)] if plan.schema.sensitive else []
+    told += outliers({name: (plan.domain.compiled[name][0], often) for name, often in plan.frequency.items()})
     return Report(
         title=title,
         method={"use": plan.method.use, **msgspec.structs.asdict(plan.method)},

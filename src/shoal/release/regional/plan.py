@@ -101,7 +101,7 @@ def solve(plan: Plan, region: int, frame: pl.DataFrame, progress: Progress = sil
         beside.append(frame[schema.subject].gather(kept).alias(PERSON))
     return Solved(
         released.with_columns(beside),
-        loss(table, labels, boxes, k=least_people(plan.promises), rows=frame.height),
+        loss(table, labels, boxes, k=least_people(plan.promises), rows=frame.height, frequency=plan.frequency),
         lost_bits(table, labels, boxes, plan.frequency),
         _shared_by(table),
         int((labels < 0).sum()),
