@@ -50,6 +50,7 @@ _FACE = {
     "DeltaPresence": "shoal.promises.delta_presence",
     "BetaLikeness": "shoal.promises.beta_likeness",
     "AlphaKAnonymity": "shoal.promises.alpha_k_anonymity",
+    "TrajectoryAnonymity": "shoal.promises.trajectory_anonymity",
 }
 
 __all__ = sorted(_FACE)
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from shoal.promises.k_map import KMap
     from shoal.promises.l_diversity import LDiversity
     from shoal.promises.t_closeness import TCloseness
+    from shoal.promises.trajectory_anonymity import TrajectoryAnonymity
     from shoal.streams.z_stream import z_anonymity
 
 

@@ -63,6 +63,7 @@ GIVEN: dict[str, dict[str, tuple[dict[str, Any], dict[str, Any]]]] = {
         "beta-likeness": ({"beta": 1, "column": "s"}, {}),
         "k-map": ({"k": 9}, {}),
         "delta-presence": ({"most": 0.6}, {}),
+        "trajectory-anonymity": ({"k": 2}, {}),
         "z-anonymity": ({"z": 3, "window": "1h"}, {}),
         "kP-anonymity": ({"k": 4, "p": 2}, {}),
     },

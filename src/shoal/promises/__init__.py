@@ -14,6 +14,7 @@ PROMISES: Family[Promise] = Family(
         "beta-likeness": "beta_likeness:BetaLikeness",
         "k-map": "k_map:KMap",
         "delta-presence": "delta_presence:DeltaPresence",
+        "trajectory-anonymity": "trajectory_anonymity:TrajectoryAnonymity",
         "z-anonymity": "z_anonymity:ZAnonymity",
         "kP-anonymity": "kp_anonymity:KPAnonymity",
     },

@@ -93,6 +93,8 @@ class Promise(Spec, frozen=True):
     # whether a group is compared with all released rows: then no part of a release can be judged by itself
     compares_with_all: ClassVar[bool] = False
     closed_under_union: ClassVar[bool] = True  # two groups that keep it keep it together
+    # whether it speaks about all rows of a person together: then it cannot be judged unless rows say whose they are
+    follows_people: ClassVar[bool] = False
 
     @property
     def title(self) -> str:

@@ -122,7 +122,7 @@ def _of_policy(wishes: Wishes) -> Job:
         cells=wishes.one_of("cells", "text", "struct", "bounds"),
         previous=earlier_releases(wishes, policy.schema),
         register=register_of(wishes, promises, policy.schema, view),
-        save_model=saved_model(wishes, policy.schema, view),
+        save_model=saved_model(wishes, policy.schema, promises, view),
         memory=wishes.take("memory"),
         engine=wishes.one_of("engine", "here", "spark"),
         **reported(wishes, more),

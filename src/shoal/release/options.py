@@ -99,7 +99,9 @@ def earlier_releases(wishes: Wishes, schema: Schema) -> tuple[tuple[str, pl.Data
     return tuple(found)
 
 
-def saved_model(wishes: Wishes, schema: Schema, view: RoleView | None = None) -> Path | None:
+def saved_model(
+    wishes: Wishes, schema: Schema, promises: Sequence[Promise], view: RoleView | None = None
+) -> Path | None:
     """Where the model of the release is to be kept, if new rows can be read as it reads them."""
     path = wishes.take("save_model")
     if path is None:
@@ -108,7 +110,14 @@ def saved_model(wishes: Wishes, schema: Schema, view: RoleView | None = None) ->
         wishes.refuse(
             "save_model", "a model takes rows as they come, without masks and derived columns", "leave it out"
         )
+    _refuse_later_rows(wishes, "save_model", promises)
     return Path(path)
+
+
+def _refuse_later_rows(wishes: Wishes, name: str, promises: Sequence[Promise]) -> None:
+    if any(p.follows_people for p in promises):
+        why = "later rows would change what the rows of their people tell together"
+        wishes.refuse(name, why, "leave it out, and release the whole table anew")
 
 
 def nothing_to_waive(
@@ -151,6 +160,11 @@ def of_options(wishes: Wishes) -> Job:
         "exact": tuple(schema.of("plain")),
     }
     if append is not None:
+        _refuse_later_rows(wishes, "append", promises)
+        if any(schema[name].loss is not None for name in schema.quasi):
+            wishes.refuse(
+                "losses", "has no effect on a growing table, whose rows are not all there yet", "leave it out"
+            )
         if EARLIER_RELEASE in more["waived"]:
             wishes.refuse("waive", f"has no effect: {OF_CHUNKS}", "leave it out")
         chosen = method_of(wishes, (TABLE_METHODS,), None, default=None)
@@ -167,7 +181,7 @@ def of_options(wishes: Wishes) -> Job:
         cells=cells,
         previous=earlier_releases(wishes, schema),
         register=register_of(wishes, promises, schema),
-        save_model=saved_model(wishes, schema),
+        save_model=saved_model(wishes, schema, promises),
         memory=wishes.take("memory"),
         engine=wishes.one_of("engine", "here", "spark"),
         **reported(wishes, more),

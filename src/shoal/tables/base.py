@@ -80,8 +80,7 @@ class TableMethod(Spec, frozen=True, kw_only=True):
         :func:`shoal.tables.uphold.uphold` is added: there groups that read alike need not keep it together.
         """
         rules = [p.rule() for p in promises]
-        form = self._form_blindly if self.blind and looks_at_values(promises) else self.form
-        formed = form(table, promises, seed=seed, progress=progress)
+        formed = self._formed(table, promises, seed=seed, progress=progress)
         repeated = table.people is not None and table.crowd < table.size
         if all(r.complete and not (r.check and repeated) for r in rules):
             return formed
@@ -89,6 +88,14 @@ class TableMethod(Spec, frozen=True, kw_only=True):
 
         progress(0.9, "merging groups that break a promise")
         return uphold(table, promises, formed)
+
+    def _formed(self, table: Table, promises: Sequence[Promise], *, seed: int, progress: Progress) -> Grouping:
+        if any(p.follows_people for p in promises):
+            from shoal.tables.trajectories import group_people
+
+            return group_people(self, table, promises, seed=seed, progress=progress)
+        form = self._form_blindly if self.blind and looks_at_values(promises) else self.form
+        return form(table, promises, seed=seed, progress=progress)
 
     def _form_blindly(
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent

@@ -161,6 +161,12 @@ class Model:
         """The groups of new rows that may join them, -1 for the others."""
         joined = joined.copy()
         promises = those_about(self.promises, "groups")
+        if any(p.follows_people for p in promises):
+            raise UsageError(
+                "later rows would change what the rows of their people tell together",
+                where="model",
+                hint="release the whole table anew",
+            )
         relative = [p for p in promises if p.compares_with_all]
         while (joined >= 0).any():
             groups = self._groups(arrived, joined)

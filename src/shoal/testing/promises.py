@@ -54,6 +54,9 @@ def _table(spec: Promise, values: Sequence[Any], rng: np.random.Generator) -> Ta
     some = [values[i] for i in rng.choice(len(values), n, p=rng.dirichlet(np.ones(len(values))))]
     frame = pl.DataFrame({"quasi": np.arange(n), name: some})
     schema = Schema({"quasi": Column("quasi"), name: Column("sensitive")})
+    if spec.follows_people:
+        frame = frame.with_columns(pl.Series("who", rng.integers(0, n, n)))
+        schema = Schema({**schema.columns, "who": Column("subject")})
     table = code(frame, schema)
     if spec.about != "register":
         return table

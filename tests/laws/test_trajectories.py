@@ -1,0 +1,144 @@
+"""People with many rows: all of a person's rows, taken together, must read like those of k people."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import shoal
+from shoal.core.errors import PromiseError, UsageError
+from shoal.core.groups import Groups
+from shoal.core.keys import KeyRing
+from shoal.policy.load import parse
+from shoal.promises.trajectory_anonymity import TrajectoryAnonymity
+from shoal.tables import TABLE_METHODS
+
+LOCAL = [name for name in TABLE_METHODS.names() if TABLE_METHODS.decode(name).local_recoding]
+visit = st.tuples(st.integers(20, 29), st.sampled_from(["101", "102", "201"]), st.sampled_from(["flu", "hip", "cut"]))
+people = st.lists(st.lists(visit, min_size=1, max_size=4), min_size=4, max_size=14)
+
+
+def visits(of: list[list[tuple[int, str, str]]]) -> pl.DataFrame:
+    rows = [(who, *row) for who, mine in enumerate(of) for row in mine]
+    return pl.DataFrame(
+        rows, schema={"pid": pl.Int64, "age": pl.Int64, "zip": pl.String, "diag": pl.String}, orient="row"
+    )
+
+
+def slow(boxes: list[tuple], whose: list) -> int:
+    """By the definition: the fewest people who share one person's boxes, each as often as they have it."""
+    paths = {who: frozenset(Counter(b for b, w in zip(boxes, whose, strict=True) if w == who).items()) for who in whose}
+    return min(Counter(paths.values()).values())
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), min_size=1, max_size=25))
+def test_the_promise_is_its_definition(rows: list[tuple[int, int]]) -> None:
+    labels = np.unique([g for g, _ in rows], return_inverse=True)[1].astype(np.int32)
+    found = TrajectoryAnonymity(2).judge(Groups(labels, people=np.array([p for _, p in rows], np.int32)))
+    least = slow([(g,) for g, _ in rows], [p for _, p in rows])
+    assert (found.reached, found.kept) == (least, least >= 2)
+
+
+@settings(max_examples=40)
+@given(people, st.sampled_from(LOCAL), st.integers(2, 3), st.booleans())
+def test_every_method_hides_whole_people(of, method: str, k: int, diverse: bool) -> None:
+    frame = visits(of)
+    assume(frame["diag"].n_unique() > 1)
+    asked = {"l": 2} if diverse else {}
+    try:
+        made = shoal.anonymize(
+            frame, quasi=["age", "zip"], sensitive=["diag"], subject="pid", seed=3, method=method,
+            promises=[TrajectoryAnonymity(k)], **asked,
+        )  # fmt: skip
+    except PromiseError:
+        assert diverse or len(of) < k  # of k alone, everyone cut to one row is always a way
+        return
+    whose = frame["pid"].gather(made.positions).to_list()
+    assert slow(made.data.select("age", "zip").rows(), whose) >= k
+    assert made.data.height + sum(made.withheld.values()) == frame.height
+    assert len(set(whose)) == len(of)  # rows are withheld, people are not
+
+
+def clinic(visits_of_each: int = 2) -> pl.DataFrame:
+    rng = np.random.default_rng(4)
+    who = np.repeat(np.arange(24), visits_of_each)
+    return pl.DataFrame(
+        {
+            "pid": [f"p{n}" for n in who],
+            "age": 20 + who % 12,
+            "week": rng.integers(0, 50, len(who)),
+            "diag": rng.choice(["flu", "hip", "cut"], len(who)),
+        }
+    )
+
+
+POLICY = """
+dataset: visits
+columns:
+  pid: {role: subject}
+  age: {role: quasi, type: int}
+  week: {role: quasi, type: int}
+  diag: {role: sensitive}
+views:
+  research:
+    show: [pid, age, week, diag]
+    masks: {pid: {use: pseudonym}}
+    promises: [{use: PROMISE, k: 3}]
+"""
+
+
+READER = {"view": "research", "seed": 1, "method": "mondrian", "keys": KeyRing.load(environ={"SHOAL_KEY": "ab" * 32})}
+
+
+def policy(promise: str):
+    return parse(POLICY.replace("PROMISE", promise))
+
+
+def test_a_pseudonym_may_be_shown_beside_it_and_who_reads_it_verifies_it() -> None:
+    with pytest.raises(PromiseError, match="shows which rows belong to one person"):
+        shoal.anonymize(clinic(), policy=policy("k-anonymity"), **READER)
+    made = shoal.anonymize(clinic(), policy=policy("trajectory-anonymity"), **READER)
+    told = made.data
+    assert told["pid"].n_unique() == 24
+    assert not set(told["pid"]) & set(clinic()["pid"])
+    promises = [TrajectoryAnonymity(3)]
+    assert shoal.verify(told, quasi=["age", "week"], subject="pid", promises=promises).kept
+    torn = told.with_columns(week=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("7")).otherwise("week"))
+    assert not shoal.verify(torn, quasi=["age", "week"], subject="pid", promises=promises).kept
+
+
+def test_it_cannot_be_judged_where_nothing_says_whose_a_row_is() -> None:
+    promises = [TrajectoryAnonymity(2)]
+    with pytest.raises(UsageError, match="whose a row is"):
+        shoal.anonymize(clinic(), quasi=["age"], promises=promises)
+    with pytest.raises(UsageError, match="whose a row is"):
+        shoal.verify(pl.DataFrame({"age": ["*", "*"]}), quasi=["age"], promises=promises)
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"method": "datafly"}, "whole columns one level"),
+        ({"append": "state"}, "later rows would change"),
+        ({"save_model": "kept.model"}, "later rows would change"),
+    ],
+)
+def test_what_cannot_hide_whole_people_is_refused(more, why, tmp_path) -> None:
+    more = {name: word if name == "method" else str(tmp_path / word) for name, word in more.items()}
+    with pytest.raises(UsageError, match=why):
+        shoal.anonymize(clinic(), quasi=["age"], subject="pid", promises=[TrajectoryAnonymity(2)], **more)
+
+
+def test_two_tables_of_the_same_people_are_released_together() -> None:
+    """Patients and visits: joined, released, and parted again; a patient's own columns are one row each."""
+    patients = clinic().unique("pid").select("pid", "age")
+    joined = patients.join(clinic().drop("age"), on="pid", how="left")
+    made = shoal.anonymize(joined, policy=policy("trajectory-anonymity"), **READER)
+    parted = made.data.select("pid", "age").unique()
+    assert parted.height == patients.height
+    assert parted["age"].value_counts()["count"].min() >= 3
