@@ -1,4 +1,8 @@
-"""Worked examples of promises beside k, l and t, with where they were published."""
+"""Promises beside k, l and t by the definitions of their papers, on tables small enough to recompute by hand.
+
+The table of the first test is published, as it says; the tables of the others are ours, and only the definition is the
+paper's.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +38,11 @@ def test_desfontaines_a_5_map_of_ages_tells_that_all_ten_to_nineteen_are_in_the_
     assert shoal.verify(wider, promises=[DeltaPresence(0.25)], **asked).findings[0].reached == 0.25, "5 of 20, 1 of 10"
 
 
-def test_nergiz_2007_one_half_and_two_thirds():
-    """Nergiz et al. 2007, section 3: of six people in America three are in the table, of three in Europe two."""
+def test_nergiz_2007_presence_is_the_share_of_the_register_behind_a_cell_that_was_released():
+    """(δ_min, δ_max)-presence of Nergiz et al. 2007: δ_min <= P(a person of the register is in the table) <= δ_max.
+
+    By hand: of six people in America three are in the table, 3/6; of three in Europe two, 2/3.
+    """
     register = pl.DataFrame({"place": ["America"] * 6 + ["Europe"] * 3})
     released = pl.DataFrame({"place": ["America"] * 3 + ["Europe"] * 2})
     asked = {"quasi": ["place"], "register": register}
@@ -46,7 +53,10 @@ def test_nergiz_2007_one_half_and_two_thirds():
 
 @pytest.mark.parametrize(("whole", "group", "gain"), [((40, 60), (5, 5), 0.25), ((1, 99), (11, 89), 10.0)])
 def test_cao_and_karras_2012_the_same_distance_and_another_gain(whole, group, gain):
-    """The introduction's example: .4 to .5 and .01 to .11 are .1 apart; the gain is a quarter, and ten times."""
+    """Basic β-likeness of Cao and Karras 2012 bounds (q - p) / p, where t-closeness looks at q - p alone.
+
+    By hand: .4 to .5 and .01 to .11 are .1 apart; (.5 - .4) / .4 is a quarter, (.11 - .01) / .01 is ten.
+    """
     # so many groups of the whole's shares beside it that one group does not move them
     sick, well = group
     n = sick + well
@@ -58,8 +68,11 @@ def test_cao_and_karras_2012_the_same_distance_and_another_gain(whole, group, ga
     assert TCloseness(1, "s").measure(groups)[0][0] == pytest.approx(0.1, abs=1e-4)
 
 
-def test_wong_2006_a_half_of_two_people_may_have_hiv():
-    """Wong et al. 2006, the running example's form: of every two people of a job at most one has HIV."""
+def test_wong_2006_a_half_of_a_group_may_have_a_named_value():
+    """(α,k)-anonymity of Wong et al. 2006: k rows in a group, and a named value in at most a share α of them.
+
+    By hand: HIV stands in one of two rows of Cat1 and in one of four of Cat2; the most is 1/2. Moved, in both of Cat1.
+    """
     table = pl.DataFrame(
         {
             "job": ["Cat1", "Cat1", "Cat2", "Cat2", "Cat2", "Cat2"],
