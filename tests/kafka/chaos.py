@@ -1,5 +1,7 @@
 """Chaos: workers killed at random moments, rebalances, brokers lost, and every promise checked over the whole log.
 
+Two of the views are repartitioned: their records go through both stages.
+
 The whole run: ``make chaos``, a million records and 50 kills. Each run prints its seed; ``make chaos SEED=…`` gives the
 same records and the same order of blows again (not the same moments: those are the machine's).
 """
@@ -15,8 +17,9 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +27,11 @@ import msgspec
 from stage import GUARD, KEYS, Stage
 
 from shoal.policy.load import load
+from shoal.runtime.kafka.provision.served import served_now
+from shoal.runtime.kafka.regions.blocks import BlockCodec, block_of
 from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.output import Disguise, Record
+from shoal.runtime.kafka.state.changelog import Seal, Tick
 
 PARTITIONS = 4
 K, L = 5, 2
@@ -46,6 +52,7 @@ views:
     show: [number, domain]
     promises: [{use: z-anonymity, z: 5, window: 60s}]
     method: z-anonymity
+    service: {repartition: 3}
   research:
     show: [number, age, domain, diag]
     promises: [{use: k-anonymity, k: 5}, {use: l-diversity, l: 2, column: diag}]
@@ -54,12 +61,13 @@ views:
     show: [number, age, domain, diag]
     promises: [{use: k-anonymity, k: 5}, {use: l-diversity, l: 2, column: diag}]
     method: {use: batches, delay: 1000, delay_time: 5s}
+    service: {repartition: 2}
   pulse:
     show: [number, age]
     masks: {age: {use: aggregate, function: mean, window: {use: tumbling, size: 3s}, k: 5}}
 """
-ALIKE = ("market", "research")  # no clock but the records': as the uninterrupted run
-TICKED = ("timed", "pulse")  # the clock moves in quiet moments, too
+# market and timed go through two stages, by region; the clock of timed and pulse moves in quiet moments, too
+ROLES = ("market", "research", "timed", "pulse")
 
 
 @dataclass
@@ -91,6 +99,7 @@ class Chaos:
         for burst in bursts:
             self.stage.send(burst)
         self.stage.until(lambda: self._team(team) and self.stage.committed() >= self.records)
+        self.stage.until(lambda: self._team(team) and not self.stage.unread_blocks())
         time.sleep(1)
         self.stage.stop()
         print(f"chaos: {dict(self.blows)}; checking", flush=True)
@@ -161,7 +170,7 @@ class Chaos:
         ward = Counter(msgspec.json.decode(m.value())["number"] for m in self.stage.drain(f"{topic}.ward"))
         out += [f"ward: {self.records - len(ward)} records missing"] if len(ward) != self.records else []
         out += [f"ward: {sum(n > 1 for n in ward.values())} records repeated"] if max(ward.values()) > 1 else []
-        for role in (*ALIKE, *TICKED):
+        for role in ROLES:
             committed = [m.value() for m in self.stage.drain(f"{topic}.{role}")]
             ever = [m.value() for m in self.stage.drain(f"{topic}.{role}", "read_uncommitted")]
             self.blows[f"{role}: aborted records"] = len(ever) - len(committed)
@@ -172,11 +181,12 @@ class Chaos:
             out += [f"{role}: {several} records in several forms"] if several else []
             times = Counter(msgspec.json.decode(v)["number"] for v in committed)
             out += [f"{role}: {sum(n > 1 for n in times.values())} repeated"] if max(times.values()) > 1 else []
-            if role in ALIKE and Counter(committed) != self._uninterrupted(role):
+            if role in self._alike and Counter(committed) != self._alike[role](role):
                 out.append(f"{role}: not the uninterrupted run")
             self.blows[f"{role}: released"] = len(committed)
-        changelog = self.stage.drain(f"{topic}.shoal.changelog")
-        self.blows["ticks"] = sum(b"/tick/" in m.key() for m in changelog)
+        for where in (topic, f"{topic}.shoal.regions"):
+            changelog = self.stage.drain(f"{where}.shoal.changelog")
+            self.blows[f"ticks of {where}"] = sum(b"/tick/" in m.key() for m in changelog)
         return out + self._groups("research") + self._groups("timed")
 
     def _groups(self, role: str) -> list[str]:
@@ -188,6 +198,38 @@ class Chaos:
         few, alike = sum(len(p) < K for p in people.values()), sum(len(d) < L for d in kinds.values())
         out = [f"{role}: {few} of {len(people)} groups below k"] if few else []
         return out + ([f"{role}: {alike} groups below l"] if alike else [])
+
+    @property
+    def _alike(self) -> dict[str, Callable[[str], Counter[bytes]]]:
+        """The views that must be as one worker would make them that nobody disturbs: those whose ticks are known."""
+        regional = dict.fromkeys(("market", "timed"), self._undisturbed_regions)
+        return {**regional, "research": self._uninterrupted}
+
+    def _undisturbed_regions(self, role: str) -> Counter[bytes]:
+        """What one worker makes of the blocks and ticks that were committed; each record of the source is in one."""
+        policy, topic = load(self.stage.file), f"{self.stage.topic}.shoal.regions"
+        name, codec, seal = served_now(policy)[role].name, BlockCodec(KEYS), Seal(KEYS)
+        steps: dict[int, list[tuple[int, int, Any]]] = defaultdict(list)  # a tick comes before the block at its offset
+        for m in self.stage.drain(topic):
+            block = Record(m.partition(), m.offset(), None, codec.decode(m.value()), 0)
+            steps[m.partition()].append((m.offset(), 0, block))
+        for m in self.stage.drain(f"{topic}.shoal.changelog"):
+            if m.key().startswith(f"{name}/tick/".encode()):
+                tick = msgspec.msgpack.decode(seal.open(m.value(), m.key(), m.partition()), type=Tick)
+                steps[m.partition()].append((tick.next, tick.number - (1 << 40), tick))
+        out: Counter[bytes] = Counter()
+        once: Counter[tuple[int, int]] = Counter()
+        for region, mine in steps.items():
+            disguise = Disguise(policy.views[role], self.stage.topic, PARTITIONS, KEYS)
+            view = stateful.start(policy, role, region, KEYS, disguise, None, None, name)
+            for _, _, step in sorted(mine, key=itemgetter(0, 1)):
+                made = view.tick(step.now) if isinstance(step, Tick) else view.push([step])[0]
+                out.update(o.value for o in made if o.value is not None)
+                if isinstance(step, Record) and (block := block_of(step.value)).view == name:
+                    once.update((entry.partition, entry.offset) for entry in block.entries)
+        if len(once) != self.records or max(once.values()) > 1:
+            out[f"{len(once)} records of the source in blocks, at most {max(once.values())} times".encode()] += 1
+        return out
 
     def _uninterrupted(self, role: str) -> Counter[bytes]:
         """What one worker that nobody disturbs publishes: the same views over the same partitions."""

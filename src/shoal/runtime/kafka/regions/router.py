@@ -14,7 +14,7 @@ from shoal.core.time import AHEAD, EventTime
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.provision.served import Served
 from shoal.runtime.kafka.regions.blocks import LARGEST, UNTIMED, Block, BlockCodec, Entry, Mark
-from shoal.runtime.kafka.regions.cells import Cuts
+from shoal.runtime.kafka.regions.cells import Cuts, Places
 from shoal.runtime.kafka.regions.glance import Glance, Pace, near
 from shoal.runtime.kafka.regions.placing import Placing, placing_of
 from shoal.runtime.kafka.regions.wish import regions_of
@@ -68,15 +68,18 @@ class Router:
         full = [r for r in records if r.value is not None]
         frame, times = self._glance.read([r.value or b"" for r in full])
         at = self._paced(full, times)
+        entries = [
+            Entry(r.partition, r.offset, r.key, r.value, r.timestamp, moment)
+            for r, moment in zip(full, at, strict=True)
+        ]
         for role, placing in self.placings.items():
             served, held = self._served[role], self._held[role]
-            early = bool(served.starts)
-            for record, place, moment in zip(full, placing.of(frame, times).tolist(), at, strict=True):
-                if early and not served.begun(record.partition, record.offset):
-                    continue
-                held[place].append(
-                    Entry(record.partition, record.offset, record.key, record.value, record.timestamp, moment)
-                )
+            places = placing.of(frame, times)
+            if served.starts:
+                begun = np.fromiter((served.begun(r.partition, r.offset) for r in full), np.bool_, len(full))
+                places = np.where(begun, places, -1)
+            for place, mine in _by_place(places):
+                held[place] += [entries[i] for i in mine]
         for record in records:
             self._next[record.partition] = record.offset + 1
             self._moved.add(record.partition)
@@ -132,8 +135,21 @@ class Router:
         return out.tolist()
 
 
+def _by_place(places: Places) -> Iterator[tuple[int, list[int]]]:
+    """Which records go to each place, in their order; to a place below 0 none goes."""
+    order = np.argsort(places, kind="stable")
+    found, first = np.unique(places[order], return_index=True)
+    for place, mine in zip(found.tolist(), np.split(order, first[1:]), strict=True):
+        if place >= 0:
+            yield place, mine.tolist()
+
+
 def _parts(entries: list[Entry]) -> Iterator[list[Entry]]:
     """Records that fit into one block."""
+    if sum(len(e.value or b"") + len(e.key or b"") for e in entries) + 64 * len(entries) <= LARGEST:
+        if entries:
+            yield entries
+        return
     part: list[Entry] = []
     size = 0
     for entry in entries:

@@ -10,12 +10,21 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from shoal.connect.kafka import KafkaError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.regions.wish import routed
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.membership import Membership
 from shoal.runtime.kafka.serve.worker import Worker
+
+ENDING = 300.0  # seconds a stage may take to end after the other: its longest question to a broker takes half of it
+
+
+class StuckError(KafkaError):
+    """A stage does not end: what holds it is the client's, and only a new process is free of it."""
+
+    name = "stuck"
 
 
 def worker_of(policy: Policy, keys: KeyRing, **options: Any) -> Worker | Staged:
@@ -53,7 +62,14 @@ class Staged:
             failed.append(error)  # if the other failed before, that is why
         finally:
             ended.set()
-            thread.join()
+            # what it has not committed is aborted: whoever takes its regions reads them again
+            thread.join(ENDING)
+        if thread.is_alive():
+            raise StuckError(
+                "the stage of regions does not end",
+                where="kafka",
+                hint="start the worker again: nothing is lost, another takes its regions",
+            ) from (failed[0] if failed else None)
         if failed:
             raise failed[0]
         return self.counters

@@ -28,6 +28,7 @@ ROOM = (
     950_000  # bytes of a value: masks may make it longer, and clients and brokers take a million unless told otherwise
 )
 BLOCK = 16  # neighbours in the source whose places one hash draws, four bytes each
+KNOWN = 4096  # blocks whose places are kept: records of a region come from many partitions in turns
 
 
 UNTIMED = 0  # a record that gets the time of its commit
@@ -58,8 +59,7 @@ class Disguise:
                 f"expected drop, pseudonym or pass, found {self._kind!r}", where=f"views.{view.name}.service.key"
             )
         self._partitions = partitions
-        self._block: tuple[int, int] | None = None
-        self._drawn: tuple[int, ...] = ()
+        self._drawn: dict[tuple[int, int], tuple[int, ...]] = {}  # of the blocks asked for last
         self._secret = keys.derive(DEFAULT, "view records", role=view.name, domain=source)
 
     @property
@@ -99,10 +99,13 @@ class Disguise:
     def place_of(self, partition: int, offset: int) -> int:
         """Where a record without a key goes: drawn by the role's own key from where it stood, a block per hash."""
         block = (partition, offset // BLOCK)
-        if block != self._block:
-            drawn = self._hash(b"place", b"%d:%d" % block, 4 * BLOCK)
-            self._block, self._drawn = block, struct.unpack(f">{BLOCK}I", drawn)
-        return self._drawn[offset % BLOCK] % self._partitions
+        drawn = self._drawn.get(block)
+        if drawn is None:
+            if len(self._drawn) >= KNOWN:
+                self._drawn.clear()
+            drawn = struct.unpack(f">{BLOCK}I", self._hash(b"place", b"%d:%d" % block, 4 * BLOCK))
+            self._drawn[block] = drawn
+        return drawn[offset % BLOCK] % self._partitions
 
     def shuffle(self, outgoing: Dressed, commit: bytes) -> Dressed:
         """The records of one commit in an order of the role's own."""

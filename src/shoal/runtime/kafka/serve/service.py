@@ -34,6 +34,7 @@ HOPELESS = {
     "missing",
     "taken",
     "unbound",
+    "stuck",
 }
 
 
