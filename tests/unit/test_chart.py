@@ -228,6 +228,22 @@ def test_every_marker_has_its_shape_and_its_words() -> None:
     assert [e.findtext(f"{SVG}title") for e in marked][:2] == ["a: 0 at 1", "a: 1 at 2"]
 
 
+def test_a_legend_shows_the_marks_of_its_plot() -> None:
+    points = [Points(f"method {at}", [at], [at]) for at in range(4)] + [
+        Points("frontier", [0, 3], [3, 0], connect=True)
+    ]
+    root = ElementTree.fromstring(draw(Scatter(name="f", title="f", points=points)))
+    marks: dict[str, list[str]] = {}
+    for mark in root.iter():
+        words = mark.findtext("{*}title") or ""
+        if words.startswith("method"):
+            marks.setdefault(words[:8], []).append(mark.tag)
+    assert len(marks) == 4
+    for legend, plotted in marks.values():
+        assert legend == plotted
+    assert len({tuple(pair) for pair in marks.values()}) == 3  # a circle, a square, and two kinds of polygons
+
+
 def test_very_many_points_make_a_small_file() -> None:
     n = 200_000
     series = Series("noise", range(n), [float((i * 7919) % 1000) for i in range(n)])

@@ -163,7 +163,7 @@ def made(report: Report) -> Section:
                 [
                     ("Method", str(report.method.get("use", "–"))),
                     ("Parameters", parameters or "none"),
-                    ("Seed", str(report.seed)),
+                    ("Seed", "drawn in secret" if report.seed is None else str(report.seed)),
                     ("Shoal", report.version or "–"),
                     ("Time", f"{report.seconds:.2f} s"),
                     ("Left out", ", ".join(report.left_out) or "no column"),

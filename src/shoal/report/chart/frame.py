@@ -20,6 +20,7 @@ class Entry:
     name: str
     colour: int
     kind: str = "square"  # square, line, dash, dot
+    shape: int = 0  # of a dot
 
 
 def colour(at: int) -> int:
@@ -49,8 +50,24 @@ def _sample(entry: Entry, x: float, y: float) -> str:
         dash = "5 4" if entry.kind == "dash" else None
         return tag("line", x1=x, x2=x + 17, y1=y, y2=y, class_=f"line s{entry.colour}", stroke_dasharray=dash)
     if entry.kind == "dot":
-        return tag("circle", cx=x + 9, cy=y, r=5.0, class_=f"f{entry.colour}")
+        return dot(entry.shape, entry.colour, x + 9, y, entry.name, r=5.0)
     return tag("rect", x=x + 3, y=y - 6, width=12.0, height=12.0, rx=2.5, class_=f"f{entry.colour}")
+
+
+def dot(shape: int, c: int, x: float, y: float, note: str, r: float = 4.0) -> str:
+    """A marker; neighbours in the palette differ in shape, too, for those who do not see the colours apart."""
+    kind = f"dot f{c}"
+    match shape % 4:
+        case 0:
+            return tag("circle", hint(note), cx=x, cy=y, r=r, class_=kind)
+        case 1:
+            return tag("rect", hint(note), x=x - r + 0.5, y=y - r + 0.5, width=2 * r - 1, height=2 * r - 1, class_=kind)
+        case 2:
+            corners = [(0.0, -1.25), (1.2, 0.9), (-1.2, 0.9)]
+        case _:
+            corners = [(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)]
+    path = " ".join(f"{number(x + a * r)},{number(y + b * r)}" for a, b in corners)
+    return tag("polygon", hint(note), points=path, class_=kind)
 
 
 @dataclass(frozen=True)

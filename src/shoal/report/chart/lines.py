@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from shoal.report.chart.frame import Entry, Plot, colour, head, lay, nothing, references
+from shoal.report.chart.frame import Entry, Plot, colour, dot, head, lay, nothing, references
 from shoal.report.chart.model import Axis, Lines, Mark, Points, Scatter, Series
 from shoal.report.chart.scale import domain, show
 from shoal.report.chart.svg import fit, hint, number, tag, text, width
@@ -19,7 +19,7 @@ def lines(chart: Lines) -> tuple[str, float]:
     ys = [v for s in chart.series for part in (s.y, s.low, s.high) for v in _floats(part)]
     if not xs or not ys:
         return nothing(chart), chart.height
-    entries = [Entry(s.name, _colour(s, i), _kind(s)) for i, s in enumerate(chart.series) if s.legend]
+    entries = [Entry(s.name, _colour(s, i), _kind(s), i) for i, s in enumerate(chart.series) if s.legend]
     top, y = head(chart, entries if len(entries) > 1 else ())
     grid, plot = _axes(chart.x, chart.y, chart, y, xs, ys, chart.marks, tight=True)
     out = [top, grid]
@@ -118,9 +118,9 @@ def _line(series: Series, c: int, plot: Plot, at: int) -> str:
         out.append(tag("path", hint(series.name), d=path or None, class_=kind, stroke_dasharray=dash))
     lonely = [run[0] for run in runs if len(run) == 1]  # a single point has no line to show it
     if series.markers or not series.line:
-        out += [_dot(at, c, *p) for p in _shown(series, plot)]
+        out += [dot(at, c, *p) for p in _shown(series, plot)]
     else:
-        out += [_dot(at, c, x, y, series.name) for x, y in lonely]
+        out += [dot(at, c, x, y, series.name) for x, y in lonely]
     return "".join(out)
 
 
@@ -133,29 +133,13 @@ def _shown(series: Series, plot: Plot) -> list[tuple[float, float, str]]:
     ]
 
 
-def _dot(shape: int, c: int, x: float, y: float, note: str, r: float = 4.0) -> str:
-    """A marker; neighbours in the palette differ in shape, too, for those who do not see the colours apart."""
-    kind = f"dot f{c}"
-    match shape % 4:
-        case 0:
-            return tag("circle", hint(note), cx=x, cy=y, r=r, class_=kind)
-        case 1:
-            return tag("rect", hint(note), x=x - r + 0.5, y=y - r + 0.5, width=2 * r - 1, height=2 * r - 1, class_=kind)
-        case 2:
-            corners = [(0.0, -1.25), (1.2, 0.9), (-1.2, 0.9)]
-        case _:
-            corners = [(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)]
-    path = " ".join(f"{number(x + a * r)},{number(y + b * r)}" for a, b in corners)
-    return tag("polygon", hint(note), points=path, class_=kind)
-
-
 def scatter(chart: Scatter) -> tuple[str, float]:
     """The body of a scatter plot and its height."""
     xs = [v for p in chart.points for v in _floats(p.x)]
     ys = [v for p in chart.points for v in _floats(p.y)]
     if not xs:
         return nothing(chart), chart.height
-    entries = [Entry(p.name, _colour(p, i), "dot") for i, p in enumerate(chart.points)]
+    entries = [Entry(p.name, _colour(p, i), "line" if p.connect else "dot", i) for i, p in enumerate(chart.points)]
     top, y = head(chart, entries if len(entries) > 1 else ())
     grid, plot = _axes(chart.x, chart.y, chart, y, xs, _headroom(chart.y, ys), chart.marks, tight=False)
     dots: list[str] = []
@@ -166,7 +150,7 @@ def scatter(chart: Scatter) -> tuple[str, float]:
             if plot.x.shows(px) and plot.y.shows(py):
                 note = f"{points.name}{' ' + name if name else ''}: {show(px, chart.x.form)}, {show(py, chart.y.form)}"
                 places.append(((plot.x(px), plot.y(py)), name))
-                dots.append(_dot(i, _colour(points, i), *places[-1][0], note, r=4.5))
+                dots.append(dot(i, _colour(points, i), *places[-1][0], note, r=4.5))
     taken = [(px - 5, py - 5, px + 5, py + 5) for (px, py), _ in places]
     names = [_tag(fit(name, 120, 11), at, plot, taken) for at, name in places if name]
     stairs = [_staircase(points, _colour(points, i), plot) for i, points in enumerate(chart.points) if points.connect]
