@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 USER = "shoal"
@@ -33,8 +34,9 @@ def available() -> str | None:
 class Postgres:
     """One server."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.password = folder, secrets.token_urlsafe(12)
+    def __init__(self) -> None:
+        # a folder of its own: what lies in pytest's is closed to the server's account whenever another run begins
+        self.folder, self.password = Path(tempfile.mkdtemp(prefix="postgres-")), secrets.token_urlsafe(12)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = int(free.getsockname()[1])
@@ -42,9 +44,6 @@ class Postgres:
     def start(self) -> Postgres:
         if os.getuid() == 0:
             shutil.chown(self.folder, "postgres")
-            for parent in self.folder.parents:  # pytest's folders are closed to others, and this server is one
-                if parent.stat().st_uid == 0 and parent != Path(parent.anchor):
-                    parent.chmod(parent.stat().st_mode | 0o011)
         secret = self.folder / "password"
         secret.write_text(self.password)
         secret.chmod(0o644)
@@ -60,7 +59,8 @@ class Postgres:
             pid = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
             os.kill(pid, signal.SIGQUIT)  # what `pg_ctl -m immediate stop` sends
         except (FileNotFoundError, ProcessLookupError):
-            return  # it has gone
+            pass  # it has gone
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, user: str = USER, password: str | None = None, database: str = "postgres") -> str:
         return f"postgresql://{user}:{password or self.password}@127.0.0.1:{self.port}/{database}"

@@ -198,6 +198,30 @@ def test_every_page_fits_and_reads_well(browser: Any, open_studio: tuple[Any, st
         context.close()
 
 
+def test_a_choice_made_before_the_script_came_counts(open_studio: tuple[Any, str]) -> None:
+    context, base = open_studio
+    visit = Visit(context)
+    page = visit.page
+    page.goto(base)
+    page.click("text=2,000 invented patients")
+    page.wait_for_url("**/data")
+    held: list[Any] = []
+
+    def first_waits(route: Any) -> None:
+        held.append(route)
+        if len(held) > 1:
+            route.continue_()
+
+    page.route("**/studio.js", first_waits)
+    page.goto(page.url.replace("/data", "/column/4"), wait_until="commit")
+    page.select_option("select[name=use]", "intervals")
+    while not held:  # the browser asks for it in its own time
+        page.wait_for_timeout(50)
+    held[0].continue_()
+    page.wait_for_selector(".handles g")
+    assert visit.wrong == []
+
+
 def test_a_stopped_server_is_said(browser: Any) -> None:
     started, link = studio()
     context = browser.new_context()

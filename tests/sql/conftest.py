@@ -14,13 +14,13 @@ from scripts import postgres
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Postgres]:
+def server() -> Iterator[postgres.Postgres]:
     why = postgres.available()
     if why is not None:
         if os.environ.get("SHOAL_REQUIRE_SYSTEM") == "1":
             pytest.fail(f"PostgreSQL is required here: {why}")
         pytest.skip(why)
-    running = postgres.Postgres(tmp_path_factory.mktemp("postgres"))
+    running = postgres.Postgres()
     running.start()
     try:
         yield running

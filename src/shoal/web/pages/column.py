@@ -48,7 +48,9 @@ def column(project: Project, at: int, asked: Mapping[str, str], error: ShoalErro
     except ShoalError as wrong:
         error = wrong
     said = {"use": said} if isinstance(said, str) else said or started(values, next(iter(fitting)))
-    kinds = select("use", [Option(k, f"{k}: {w}") for k, w in fitting.items()], said["use"], data_asks=True)
+    kinds = select(
+        "use", [Option(k, f"{k}: {w}") for k, w in fitting.items()], said["use"], data_asks=True, autocomplete="off"
+    )
     return document(
         f"{name} of {project.name}",
         [

@@ -31,7 +31,12 @@ def data(project: Project, page: int = 0) -> str:
     rows = frame.slice(page * ROWS, ROWS)
     shown = rows.select(rows.columns[:CARDS])
     kinds = select(
-        "kind", [Option(k, w) for k, w in KINDS.items()], chosen.kind, data_submits=True, aria_label="This is"
+        "kind",
+        [Option(k, w) for k, w in KINDS.items()],
+        chosen.kind,
+        data_submits=True,
+        autocomplete="off",
+        aria_label="This is",
     )
     return document(
         project.name,
@@ -65,7 +70,9 @@ def sheets(project: Project) -> Markup | None:
     if len(project.sheets) < 2:
         return None
     here = project.source.rpartition(SHEET)[2]
-    offered = select("sheet", [Option(n, n) for n in project.sheets], here, data_submits=True, aria_label="Sheet")
+    offered = select(
+        "sheet", [Option(n, n) for n in project.sheets], here, data_submits=True, autocomplete="off", aria_label="Sheet"
+    )
     return form(
         project,
         "sheet",

@@ -54,7 +54,9 @@ def row(project: Project, name: str, at: int) -> list[Markup | str]:
     choice = project.chosen.columns[name]
     allowed = {n: w for n, w in ROLES.items() if n != "time" or project.chosen.kind == "stream"}
     options = [Option(role, f"{role}: {words}") for role, words in allowed.items()]
-    pick = select(f"role-{at}", options, choice.role, aria_label=f"Role of {name}", data_submits=True)
+    pick = select(
+        f"role-{at}", options, choice.role, aria_label=f"Role of {name}", data_submits=True, autocomplete="off"
+    )
     how = hierarchy_words(choice)
     editor = (
         el("a", how, href=f"/p/{project.id}/column/{at}")

@@ -5,9 +5,15 @@ import { borders, grouping } from "./borders.js";
 import { live } from "./live.js";
 
 document.querySelectorAll(".nojs").forEach((e) => e.remove());
-document.querySelectorAll("select[data-submits]").forEach((e) => e.addEventListener("change", () => e.form.requestSubmit()));
-document.querySelectorAll("select[data-asks]").forEach((e) =>
-  e.addEventListener("change", () => { location.search = "?use=" + encodeURIComponent(e.value); }));
+// A choice made before this script was there counts, too: on a slow machine a page can be used before it is loaded.
+function chosen(selector, act) {
+  document.querySelectorAll(selector).forEach((e) => {
+    e.addEventListener("change", () => act(e));
+    if (e.querySelector("option[selected]") && !e.selectedOptions[0]?.defaultSelected) act(e);
+  });
+}
+chosen("select[data-submits]", (e) => e.form.requestSubmit());
+chosen("select[data-asks]", (e) => { location.search = "?use=" + encodeURIComponent(e.value); });
 document.querySelectorAll('figure a[href^="#take-"]').forEach((e) =>
   e.addEventListener("click", (event) => {
     const button = document.getElementById(e.getAttribute("href").slice(1));
