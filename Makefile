@@ -3,7 +3,7 @@
 # make coverage  the same tests, lines counted: at least 90 %
 # make warm   compile for this machine now, on all cores
 # make docs   the reference pages, and the site in site/       make kafka  a real local broker to play with
-# make fuzz   new random cases for every family, SECONDS=3600 SEED=5
+# make fuzz   new random cases for every family, SECONDS=3600 (of CPU time) SEED=5 JOBS=2
 # make chaos  a million records, 50 kills, three brokers; about twenty minutes
 # make soak   an hour of blows of every kind, MINUTES=60 SEED=5
 .PHONY: demo warm test coverage lint bench docs kafka chaos soak fuzz env system lock clean
@@ -75,7 +75,7 @@ soak: env
 	SHOAL_LONG=1 $(BIN)/python -m pytest -n 0 -q tests/kafka/test_full_disk.py
 
 fuzz: env
-	$(BIN)/python scripts/fuzz.py --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python scripts/fuzz.py --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
 
 # after changing dependencies: versions and hashes, no addresses
 lock:

@@ -3,8 +3,10 @@
     make fuzz SECONDS=3600 SEED=5
 
 The laws of ``tests/laws`` and ``tests/attacks`` compare each family with slow, obvious twins. `make test` runs them
-with the same cases every time; here Hypothesis draws new ones, round after round, each from a seed of its own. A
-failure prints the seed and the command that repeats it, and the exit code is 1; it is 2 if nothing was tried.
+with the same cases every time; here Hypothesis draws new ones, turn after turn, each from a seed of its own. The time
+is CPU time: an hour on a busy machine tries as much as an hour on a quiet one. The family that had the least of it has
+the next turn, and goes on with the laws that it has not tried in its round. A failure prints the seed and the command
+that repeats it, and the exit code is 1; it is 2 if nothing was tried.
 """
 
 from __future__ import annotations
@@ -15,13 +17,16 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 LAWS = "tests"
+TURN = 90.0  # CPU seconds of a family at a time: long beside the seconds that loading everything costs
 FAMILIES = {
     "state": ("laws/test_sealed_state.py", "laws/test_continuous_laws.py"),
     "tables": (
@@ -75,53 +80,82 @@ def families() -> dict[str, tuple[str, ...]]:
 
 
 class Ended(NamedTuple):
-    """A family that was run: how many examples passed, and whether all its laws were tried."""
+    """A turn of a family: the laws it tried, the examples that passed, CPU seconds, whether its round is whole now."""
 
     family: str
     examples: int
     whole: bool = True
+    cpu: float = 0.0
+    laws: frozenset[str] = frozenset()
+    failed: bool = False
 
 
 def main() -> int:
-    """Run rounds; 1 at the first failure, 2 if nothing was tried."""
+    """Take turns; 1 at the first failure, 2 if nothing was tried."""
     asked = argparse.ArgumentParser(description="Fuzz every family for a time.")
-    asked.add_argument("--seconds", type=float, default=600)
+    asked.add_argument("--seconds", type=float, default=600, help="CPU seconds, of all laws together")
+    asked.add_argument("--wall", type=float, default=None, help="end after so many seconds of the clock, in any case")
     asked.add_argument("--seed", type=int, default=None, help="the first seed; random if not given")
     asked.add_argument("--family", choices=sorted(families()), default=None)
+    asked.add_argument("--jobs", type=int, default=1, help="families that run beside each other")
     given = asked.parse_args()
     seed = int.from_bytes(os.urandom(4), "big") if given.seed is None else given.seed
-    end = time.time() + given.seconds
-    ended: list[Ended] = []
     names = [given.family] if given.family else random.Random(seed).sample(sorted(families()), len(families()))
-    print(f"fuzzing {', '.join(names)} for {given.seconds:,.0f} s from seed {seed}", flush=True)
-    while time.time() < end:
-        name = names[len(ended) % len(names)]
-        done = _run(name, seed + len(ended), end)
-        if done is None:
-            return 1
-        ended.append(done)
+    print(f"fuzzing {', '.join(names)} for {given.seconds:,.0f} CPU s from seed {seed}", flush=True)
+    ended = take_turns(names, seed, given.seconds, given.jobs, time.time() + (given.wall or 40 * given.seconds + 600))
     print(summary(names, ended))
-    return 0 if any(done.examples for done in ended) else 2
+    return 1 if any(turn.failed for turn in ended) else 0 if any(turn.examples for turn in ended) else 2
+
+
+def take_turns(names: Sequence[str], seed: int, seconds: float, jobs: int, end: float) -> list[Ended]:
+    """Turns of the families until CPU seconds or the clock are used up, or a law is broken."""
+    ended: list[Ended] = []
+    running: dict[Future[Ended], str] = {}
+    tried: dict[str, frozenset[str]] = dict.fromkeys(names, frozenset())
+    drawn = 0
+    with ThreadPoolExecutor(jobs) as pool:
+        while True:
+            left = seconds - sum(turn.cpu for turn in ended) - TURN * len(running)
+            over = left <= 0 or time.time() > end or any(turn.failed for turn in ended)
+            free = [name for name in names if name not in running.values()]
+            if not over and free and len(running) < jobs:
+                name = min(free, key=lambda name: sum(turn.cpu for turn in ended if turn.family == name))
+                running[pool.submit(_run, name, seed + drawn, tried[name], min(TURN, left), end)] = name
+                drawn += 1
+            elif running:
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    turn = future.result()
+                    tried[turn.family] = frozenset() if turn.whole else tried[turn.family] | turn.laws
+                    ended.append(turn)
+                    del running[future]
+            else:
+                return ended
 
 
 def summary(names: Sequence[str], ended: Sequence[Ended]) -> str:
-    """What was tried: families, examples, whole rounds of all families.
+    """What was tried: families, laws, examples and CPU of each, whole rounds of all families.
 
-    >>> summary(["z"], [Ended("z", 200)])
-    '1 of 1 families ended (z), 200 examples (z 200), whole rounds: 1; nothing found'
+    >>> summary(["z"], [Ended("z", 200, cpu=90.0)])
+    '1 of 1 families ended (z), 200 examples in 1.5 CPU minutes (z 200 in 1.5), whole rounds: 1; nothing found'
     >>> summary(["z"], [])
-    '0 of 1 families ended, 0 examples (z 0), no whole round; not tried to the end: z; nothing can be said'
-    """
-    done = [name for name in names if name in {e.family for e in ended if e.whole}]
+    '0 of 1 families ended, 0 examples in 0.0 CPU minutes (z 0 in 0.0), no whole round; not tried to the end: z; nothing can be said'
+    """  # noqa: E501 (one line is what is printed)
+    done = [name for name in names if name in {turn.family for turn in ended if turn.whole}]
     told = f" ({', '.join(done)})" if done else ""
-    rounds = sum(e.whole for e in ended) // len(names)
-    examples = sum(e.examples for e in ended)
-    each = ", ".join(f"{name} {sum(e.examples for e in ended if e.family == name):,}" for name in names)
-    text = f"{len(done)} of {len(names)} families ended{told}, {examples:,} examples ({each}), "
+    rounds = min((sum(turn.whole for turn in ended if turn.family == name) for name in names), default=0)
+
+    def figures(turns: Sequence[Ended], of: str = "") -> str:
+        return f"{sum(turn.examples for turn in turns):,}{of} in {sum(turn.cpu for turn in turns) / 60:,.1f}"
+
+    each = ", ".join(f"{name} {figures([turn for turn in ended if turn.family == name])}" for name in names)
+    text = f"{len(done)} of {len(names)} families ended{told}, {figures(ended, ' examples')} CPU minutes ({each}), "
     text += f"whole rounds: {rounds:,}" if rounds else "no whole round"
     missed = [name for name in names if name not in done]
     text += f"; not tried to the end: {', '.join(missed)}" if missed else ""
-    return f"{text}; {'nothing found' if examples else 'nothing can be said'}"
+    broken = [turn.family for turn in ended if turn.failed]
+    if broken:
+        return f"{text}; broken: {', '.join(broken)}"
+    return f"{text}; {'nothing found' if any(turn.examples for turn in ended) else 'nothing can be said'}"
 
 
 def passed(said: str) -> int:
@@ -129,38 +163,60 @@ def passed(said: str) -> int:
     return sum(int(count) for count in re.findall(r"^ +- (\d+) passing", said, re.MULTILINE))
 
 
-def _run(name: str, seed: int, end: float) -> Ended | None:
-    """One family with one seed, its laws in an order of that seed; nothing for a failure.
+def laws(said: str) -> frozenset[str]:
+    """The laws that were tried, from the same statistics."""
+    return frozenset(re.findall(r"^(\S+\.py::.+):$", said, re.MULTILINE))
 
-    When the time is up, no further law is begun; one that is running has as long again to end.
+
+def _run(name: str, seed: int, tried: frozenset[str], seconds: float, end: float) -> Ended:
+    """A turn of one family with one seed, in an order of that seed, without the laws it has tried in this round.
+
+    When its CPU seconds are used up, no further law is begun; one that is running ends.
     """
     files = [f"{LAWS}/{file}" for file in families()[name]]
-    words = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}", *files]
+    words = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}"]
     told = {"SHOAL_FUZZ": "1", "SHOAL_FUZZ_SEED": str(seed)}
     began = time.time()
-    run = subprocess.Popen(
-        [*words, "--hypothesis-show-statistics", "-rs"],
-        cwd=ROOT,
-        env={**os.environ, **told, "SHOAL_FUZZ_UNTIL": str(end)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-    try:
-        said = run.communicate(timeout=max(60.0, 2 * (end - began)))[0].decode(errors="replace")
-    except subprocess.TimeoutExpired:
-        run.kill()
-        run.communicate()
-        print(f"{name}, seed {seed}: time was up before the first law had ended", flush=True)
-        return Ended(name, 0, whole=False)
-    if run.returncode:
+    with tempfile.NamedTemporaryFile("w+", errors="replace") as known, tempfile.TemporaryFile() as out:
+        known.write("\n".join(tried))
+        known.flush()
+        run = subprocess.Popen(
+            [*words, *files, "--hypothesis-show-statistics", "-rs"],
+            cwd=ROOT,
+            env={**os.environ, **told, "SHOAL_FUZZ_CPU": str(seconds), "SHOAL_FUZZ_TRIED": known.name},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+        code, cpu = _ended(run, max(end, began + 60) + 60)
+        out.seek(0)
+        said = out.read().decode(errors="replace")
+    if code is None:
+        print(f"{name}, seed {seed}: time was up before its turn had ended, {cpu:,.0f} CPU s", flush=True)
+        return Ended(name, 0, whole=False, cpu=cpu)
+    turn = Ended(name, passed(said), "time is up" not in said, cpu, laws(said), failed=code != 0)
+    if turn.failed:
         print(said)
-        again = " ".join([*(f"{key}={value}" for key, value in told.items()), "python", *words[1:]])
+        again = " ".join([*(f"{key}={value}" for key, value in told.items()), "python", *words[1:], *files])
         print(f"{name} failed. To repeat it: {again}", flush=True)
-        return None
-    done = Ended(name, passed(said), whole="time is up" not in said)
-    cut = "" if done.whole else ", cut short"
-    print(f"{name}, seed {seed}: {done.examples:,} examples, {time.time() - began:,.0f} s{cut}", flush=True)
-    return done
+        return turn._replace(whole=False)
+    cut = "" if turn.whole else ", to be continued"
+    took = f"{cpu:,.0f} CPU s, {time.time() - began:,.0f} s"
+    print(f"{name}, seed {seed}: {len(turn.laws)} laws, {turn.examples:,} examples, {took}{cut}", flush=True)
+    return turn
+
+
+def _ended(run: subprocess.Popen[bytes], end: float) -> tuple[int | None, float]:
+    """The exit code (nothing if it had to be killed) and the CPU seconds of a process and its children."""
+    killed = False
+    while True:
+        pid, status, used = os.wait4(run.pid, os.WNOHANG)
+        if pid:
+            run.returncode = os.waitstatus_to_exitcode(status)
+            return None if killed else run.returncode, used.ru_utime + used.ru_stime
+        if time.time() > end and not killed:
+            run.kill()
+            killed = True
+        time.sleep(0.1)
 
 
 if __name__ == "__main__":

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import random
-import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 from xdist.scheduler.loadscope import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
@@ -49,12 +48,12 @@ LONGEST = (  # files that take longest, the longest first
 # brokers and Spark live a few minutes here: what the second compiler of Java would gain later, it costs now
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-UNTIL = float(os.environ.get("SHOAL_FUZZ_UNTIL", "inf"))  # seconds since 1970, as scripts/fuzz.py says
+CPU = float(os.environ.get("SHOAL_FUZZ_CPU", "inf"))  # seconds of this turn, as scripts/fuzz.py says
 
 
 def pytest_runtest_setup() -> None:
-    """A fuzz run ends between two laws when its time is up."""
-    if time.time() > UNTIL:
+    """A turn of fuzzing ends between two laws when its time is up."""
+    if sum(os.times()[:4]) > CPU:
         pytest.skip("time is up")
 
 
@@ -91,9 +90,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files come first, or the last one would keep one worker busy when all others have ended.
 
-    A fuzz run begins with other laws every time.
+    A fuzz run has the laws that draw, in another order every time, without those that it has tried in this round.
     """
     if os.environ.get("SHOAL_FUZZ_SEED"):
+        known = os.environ.get("SHOAL_FUZZ_TRIED")
+        tried = set(Path(known).read_text().splitlines()) if known else set()
+        drawing = [item for item in items if is_hypothesis_test(getattr(item, "obj", None))]
+        items[:] = [item for item in drawing if item.nodeid not in tried]
         random.Random(int(os.environ["SHOAL_FUZZ_SEED"])).shuffle(items)
+        return
     first = {name: at for at, name in enumerate(LONGEST)}
     items.sort(key=lambda item: first.get(item.path.stem, len(LONGEST)))  # stable: the order of collection otherwise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,18 +17,57 @@ def test_a_run_whose_time_was_up_claims_nothing(monkeypatch: pytest.MonkeyPatch,
     assert fuzz.main() == 2
     said = capsys.readouterr().out
     assert "nothing found" not in said
-    assert "0 of 1 families ended, 0 examples (files 0), no whole round; not tried to the end: files" in said
+    assert "0 of 1 families ended, 0 examples in 0.0 CPU minutes (files 0 in 0.0), no whole round; " in said
+    assert "not tried to the end: files; nothing can be said" in said
 
 
 def test_families_examples_and_whole_rounds_are_counted() -> None:
     names = ["z", "files"]
-    assert fuzz.summary(names, [fuzz.Ended("z", 200)]) == (
-        "1 of 2 families ended (z), 200 examples (z 200, files 0), no whole round; not tried to the end: files; "
-        "nothing found"
+    assert fuzz.summary(names, [fuzz.Ended("z", 200, cpu=60.0)]) == (
+        "1 of 2 families ended (z), 200 examples in 1.0 CPU minutes (z 200 in 1.0, files 0 in 0.0), no whole round; "
+        "not tried to the end: files; nothing found"
     )
-    assert fuzz.summary(names, [fuzz.Ended("z", 1000), fuzz.Ended("files", 500), fuzz.Ended("z", 1, False)]) == (
-        "2 of 2 families ended (z, files), 1,501 examples (z 1,001, files 500), whole rounds: 1; nothing found"
+    turns = [fuzz.Ended("z", 1000, cpu=30.0), fuzz.Ended("files", 500, cpu=60.0), fuzz.Ended("z", 1, whole=False)]
+    assert fuzz.summary(names, turns) == (
+        "2 of 2 families ended (z, files), 1,501 examples in 1.5 CPU minutes (z 1,001 in 0.5, files 500 in 1.0), "
+        "whole rounds: 1; nothing found"
     )
+    assert fuzz.summary(names, [*turns, fuzz.Ended("z", 9, whole=False, failed=True)]).endswith("; broken: z")
+
+
+def test_the_family_with_the_least_cpu_time_goes_on_with_the_laws_it_has_not_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[str, int, frozenset[str]]] = []
+    laws = {"slow": ["a", "b"], "fast": ["c"]}
+
+    def run(name: str, seed: int, tried: frozenset[str], seconds: float, end: float) -> fuzz.Ended:
+        seen.append((name, seed, tried))
+        law = next(law for law in laws[name] if law not in tried)
+        whole = {*tried, law} == set(laws[name])
+        return fuzz.Ended(name, 10, whole, cpu=60.0 if name == "slow" else 20.0, laws=frozenset([law]))
+
+    monkeypatch.setattr(fuzz, "_run", run)
+    ended = fuzz.take_turns(["slow", "fast"], 5, 200.0, 1, end=float("inf"))
+    assert [name for name, _, _ in seen] == ["slow", "fast", "fast", "fast", "slow", "fast"]
+    assert [seed for _, seed, _ in seen] == [5, 6, 7, 8, 9, 10]
+    assert [tried for name, _, tried in seen if name == "slow"] == [frozenset(), frozenset("a")]
+    assert fuzz.summary(["slow", "fast"], ended).endswith("whole rounds: 1; nothing found")
+    assert fuzz.take_turns(["slow", "fast"], 5, 200.0, 1, end=0.0) == []
+
+
+def test_a_turn_has_only_laws_that_draw_and_that_were_not_tried(tmp_path: Path) -> None:
+    text = "from hypothesis import given, strategies as st\ndef test_plain(): assert False\n"
+    for law in ("one", "two"):
+        text += f"@given(st.integers())\ndef test_{law}(x): assert x == x\n"
+    (tmp_path / "test_it.py").write_text(text)
+    (tmp_path / "conftest.py").write_text((fuzz.ROOT / "tests" / "conftest.py").read_text())
+    (tmp_path / "tried").write_text("test_it.py::test_one")
+    told = {"SHOAL_FUZZ": "1", "SHOAL_FUZZ_SEED": "1", "SHOAL_FUZZ_TRIED": str(tmp_path / "tried")}
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-show-statistics"]
+    run = subprocess.run(words, cwd=tmp_path, env={**os.environ, **told}, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout
+    assert fuzz.laws(run.stdout) == {"test_it.py::test_two"}
 
 
 def test_every_family_has_its_laws() -> None:
