@@ -98,16 +98,20 @@ def main() -> int:
     asked.add_argument("--seed", type=int, default=None, help="the first seed; random if not given")
     asked.add_argument("--family", choices=sorted(families()), default=None)
     asked.add_argument("--jobs", type=int, default=1, help="families that run beside each other")
+    asked.add_argument("--go-on", action="store_true", help="a broken law does not end the run")
     given = asked.parse_args()
     seed = int.from_bytes(os.urandom(4), "big") if given.seed is None else given.seed
     names = [given.family] if given.family else random.Random(seed).sample(sorted(families()), len(families()))
     print(f"fuzzing {', '.join(names)} for {given.seconds:,.0f} CPU s from seed {seed}", flush=True)
-    ended = take_turns(names, seed, given.seconds, given.jobs, time.time() + (given.wall or 40 * given.seconds + 600))
+    end = time.time() + (given.wall or 40 * given.seconds + 600)
+    ended = take_turns(names, seed, given.seconds, given.jobs, end, go_on=given.go_on)
     print(summary(names, ended))
     return 1 if any(turn.failed for turn in ended) else 0 if any(turn.examples for turn in ended) else 2
 
 
-def take_turns(names: Sequence[str], seed: int, seconds: float, jobs: int, end: float) -> list[Ended]:
+def take_turns(
+    names: Sequence[str], seed: int, seconds: float, jobs: int, end: float, *, go_on: bool = False
+) -> list[Ended]:
     """Turns of the families until CPU seconds or the clock are used up, or a law is broken."""
     ended: list[Ended] = []
     running: dict[Future[Ended], str] = {}
@@ -116,7 +120,7 @@ def take_turns(names: Sequence[str], seed: int, seconds: float, jobs: int, end: 
     with ThreadPoolExecutor(jobs) as pool:
         while True:
             left = seconds - sum(turn.cpu for turn in ended) - TURN * len(running)
-            over = left <= 0 or time.time() > end or any(turn.failed for turn in ended)
+            over = left <= 0 or time.time() > end or (not go_on and any(turn.failed for turn in ended))
             free = [name for name in names if name not in running.values()]
             if not over and free and len(running) < jobs:
                 name = min(free, key=lambda name: sum(turn.cpu for turn in ended if turn.family == name))

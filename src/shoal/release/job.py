@@ -14,6 +14,7 @@ from shoal.core.schema import Schema
 from shoal.policy.document import Policy, View
 from shoal.policy.load import load
 from shoal.promises.base import those_about
+from shoal.release.adversary import LINKED_ROWS, UNIQUE_PLAIN
 from shoal.release.base import Job
 from shoal.release.chunks import ChunksJob
 from shoal.release.curves import CurvesJob, about_curves, view_reading
@@ -37,7 +38,7 @@ from shoal.release.promised import refuse_nothing, tightened
 from shoal.release.register import register_of
 from shoal.release.roles import MasksJob
 from shoal.release.stream import StreamJob, stream_job
-from shoal.release.stream_names import LINKED_ROWS, linking
+from shoal.release.stream_names import linking
 from shoal.release.table import TableJob
 from shoal.release.wishes import Wishes
 from shoal.streams import STREAM_METHODS
@@ -56,7 +57,8 @@ def job_of(wishes: Wishes) -> Job:
     wishes.take("json")  # how the report is printed: every job has one
     if wishes.has("model"):
         common = Common.of(wishes, "new rows")
-        nothing_to_waive(wishes, common._asdict(), "the groups are those of the release before", order=True)
+        kept = (LINKED_ROWS, UNIQUE_PLAIN)
+        nothing_to_waive(wishes, common._asdict(), "the groups are those of the release before", order=True, but=kept)
         job: Job = joining_job(wishes, common.keys, common._asdict())
     else:
         job = _of_policy(wishes) if wishes.has("policy") else of_options(wishes)

@@ -112,7 +112,7 @@ class TableJob(Job):
             notes=notes,
             seconds=time.perf_counter() - start,
         )
-        model = Model.of(schema, table, labels, boxes, self.promises, people)
+        model = self._model(schema, table, labels, boxes, people, released)
         # window masks withhold rows: positions are those of the input, not of what was left of it
         positions = kept if masked is None else masked.rows.to_numpy()[kept]
         shuffled = shown[order]
@@ -129,8 +129,25 @@ class TableJob(Job):
             notes=list(report.notes),
             warnings=doubtful,
             positions=positions,
-            settle=nothing if kept_at is None else lambda: save(model, kept_at),
+            settle=nothing if kept_at is None or model is None else lambda: save(model, kept_at),
         )
+
+    def _model(
+        self,
+        schema: Schema,
+        table: Table,
+        labels: NDArray[np.int32],
+        boxes: Boxes,
+        people: pl.Series | None,
+        released: pl.DataFrame,
+    ) -> Model | None:
+        """What new rows can join by. None where a view masks or derives columns: a model takes rows as they come."""
+        if self.view is not None:
+            if self.view.masks or self.schema.derived:
+                return None
+            named = {self.schema.subject or "" if name == BESIDE else name: c for name, c in schema.columns.items()}
+            schema = Schema(named)
+        return Model.of(schema, table, labels, boxes, self.promises, people, released)
 
     def fitting(self) -> Self:
         """See :class:`Job`."""

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.errors import UsageError
+from shoal.core.errors import InputError, UsageError
 from shoal.core.frames import from_any, require
 from shoal.core.groups import Groups
 from shoal.core.release import Boxes, taken
@@ -49,7 +49,7 @@ class Model:
     cost: NDArray[np.float64]  # what each group loses: the tightest that covers a row is its group
     promises: Sequence[Promise]
     rows: pl.DataFrame  # of everyone released: group, sensitive values, fingerprint of the person
-    types: Mapping[str, str] = field(default_factory=dict)  # of quasi columns, as whoever reads new rows must read them
+    types: Mapping[str, str] = field(default_factory=dict)  # of the columns, as whoever reads new rows must read them
     key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     @classmethod
@@ -61,8 +61,9 @@ class Model:
         boxes: Boxes,
         promises: Sequence[Promise],
         people: pl.Series | None = None,
+        beside: pl.DataFrame | None = None,
     ) -> Model:
-        """The model of a release; ``people`` says whose the rows of the input were."""
+        """The model of a release; ``people`` says whose the rows of the input were, ``beside`` what else was shown."""
         cells = pl.DataFrame(
             [levels.text(*boxes.column(j)).alias(table.names[j]) for j, levels in enumerate(table.levels)]
         )
@@ -73,6 +74,8 @@ class Model:
         about = [taken(s.values.gather(s.codes[kept])).alias(name) for name, s in table.sensitive.items()]
         rows = pl.DataFrame([pl.Series(GROUP, labels[kept]), *about])
         kinds = {name: _kind(levels.values.dtype) for name, levels in zip(table.names, table.levels, strict=True)}
+        if beside is not None:
+            kinds |= {name: _kind(dtype) for name, dtype in beside.schema.items() if name not in kinds}
         types = {name: kind for name, kind in kinds.items() if kind}
         model = cls(schema, cells, cost, tuple(promises), rows, types)
         if people is not None and table.people is not None:
@@ -96,6 +99,7 @@ class Model:
             )
         frame, back = from_any(data)
         require(frame, [*self.cells.columns, *self.schema.sensitive, *self.schema.of("subject")], "new rows")
+        self._hold_to_types(frame)
         joined = self._covering(frame)
         uncovered = int((joined < 0).sum())
         arrived = self._arrived(frame)
@@ -121,6 +125,19 @@ class Model:
         """Everything that was released so far as it reads, plain columns left out, and whose rows they are."""
         whole = pl.concat([self.cells[self.rows[GROUP]], self.rows.drop(GROUP, PERSON, strict=False)], how="horizontal")
         return whole, self.rows[PERSON] if PERSON in self.rows.columns else None
+
+    def _hold_to_types(self, frame: pl.DataFrame) -> None:
+        """A column that was shown as numbers takes no texts: what nobody looked at would leave in clear."""
+        for name, kind in self.types.items():
+            if name not in frame.columns or name in self.cells.columns:  # a cell covers values of its own kind only
+                continue
+            found = frame.schema[name]
+            if found != pl.Null and _kind(found) != kind and not (kind == "float" and found.is_integer()):
+                raise InputError(
+                    f"column {name!r} had values of the type {kind} in the release, and has others here",
+                    where="new rows",
+                    hint="give rows of the same kind, or release all rows again",
+                )
 
     def _covering(self, frame: pl.DataFrame) -> NDArray[np.int64]:
         """The group with the least loss whose cells cover each row, or -1."""

@@ -25,6 +25,7 @@ from shoal.report.columns import Published, why_lost
 from shoal.report.model import Report
 
 LINKS = "which rows belong to one person"
+IN_REGIONS = "the table was released in regions"
 UNMEASURED = "means, correlations and cross tables are not compared in a table that was released in regions"
 
 
@@ -68,11 +69,14 @@ class Made:
     judged: Sequence[Judged]
 
 
-def look_for_links(adversary: Adversary, rows: Looks, readable: Sequence[str]) -> list[Finding]:
+def look_for_links(
+    adversary: Adversary, rows: Looks, readable: Sequence[str], why: str = IN_REGIONS
+) -> list[Finding]:
     """What links rows beside the groups, or singles people out; an error for what is neither kept nor waived.
 
     Where a column links the rows of a person, the groups of these rows together would have to be judged, which needs
-    all of them at once. It is not done here: such a column is refused, unless the risk was accepted by name.
+    all of them at once. It is not done here, for the reason ``why``: such a column is refused, unless the risk was
+    accepted by name.
 
     >>> from shoal.core.schema import Column, Schema
     >>> from shoal.release.regional.survey import OnDisk
@@ -90,23 +94,22 @@ def look_for_links(adversary: Adversary, rows: Looks, readable: Sequence[str]) -
             continue
         values, sure = rows.links(several)
         if values and sure >= SURE * values:
-            found.append(_refused(adversary, several))
+            found.append(_refused(adversary, several, why))
     for name in readable:
         found += adversary.singled(name, *rows.singles([name]))
     return found
 
 
-def _refused(adversary: Adversary, names: Sequence[str]) -> Finding:
+def _refused(adversary: Adversary, names: Sequence[str], why: str) -> Finding:
     told = f"{'column' if len(names) == 1 else 'columns'} {', '.join(map(repr, names))}"
     if LINKED_ROWS not in adversary.waived:
         raise PromiseError(
-            f"the release was not made: the {told} may show {LINKS}, and what these rows tell together is judged only "
-            "where the table is released as one region",
+            f"the release was not made: the {told} may show {LINKS}, and what these rows tell together is not judged: "
+            f"{why}",
             where="adversary",
-            hint=f"do not show {names[0]!r}, give more memory (--memory), or accept it by `waive: [{LINKED_ROWS}]`",
+            hint=f"do not show {names[0]!r}, release the whole table at once, or accept it by `waive: [{LINKED_ROWS}]`",
         )
-    note = "waived: not judged, the table was released in regions"
-    return Finding(f"the rows that {told} link", True, 0, 0, 0, 0, "people", note)
+    return Finding(f"the rows that {told} link", True, 0, 0, 0, 0, "people", f"waived: not judged, {why}")
 
 
 def combined_names(adversary: Adversary, rows: Looks, readable: Sequence[str]) -> list[str]:

@@ -129,7 +129,12 @@ class RegionRunner:
         known = self._marks
         # exactly once, whoever wrote it how often: what a partition's mark has passed was here before
         new = [e for e in block.entries if (mark := known.get(e.partition)) is None or e.offset >= mark.next]
-        known |= {m.partition: m for m in block.marks if (old := known.get(m.partition)) is None or m.next >= old.next}
+        # a partition that has ended goes on only by further records: an older word, said again, does not wake it
+        known |= {
+            m.partition: m
+            for m in block.marks
+            if (old := known.get(m.partition)) is None or (m.next, m.ended) >= (old.next, old.ended)
+        }
         self._quiet = 0
         if new and new[0].at == UNTIMED and not self._waiting and all(e.at == UNTIMED for e in new):
             return new  # without a time there is no order to keep
