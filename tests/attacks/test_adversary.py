@@ -237,3 +237,27 @@ def test_people_who_are_spelled_in_several_ways_are_counted_apart_and_said():
     made = shoal.anonymize(frame, subject="who", quasi=["age"], sensitive=["diag"], k=6)
     assert any(note.startswith("6 people are told apart by case, blanks") for note in made.report.notes)
     assert not any("ada" in note for note in made.report.notes)
+
+
+@pytest.mark.parametrize("promise", ["{use: k-map, k: 5}", "{use: delta-presence, most: 0.5}"])
+def test_a_pseudonym_beside_a_promise_about_a_register_is_refused(promise):
+    """Each row fits five people of the register; the four rows of a person together fit that person."""
+    from shoal.core.keys import KeyRing
+    from shoal.policy.load import parse
+
+    rng = np.random.default_rng(5)
+    who = np.repeat(np.arange(40), 4)
+    rows = pl.DataFrame({"pid": who, "age": rng.integers(18, 90, 40)[who], "zip": rng.integers(0, 100, 160)})
+    crowd = pl.DataFrame({"age": rng.integers(18, 90, 900), "zip": rng.integers(0, 100, 900)})
+    register = pl.concat([rows.select("age", "zip"), crowd])
+    text = (
+        "{columns: {pid: subject, age: {role: quasi, type: int}, zip: {role: quasi, type: int}}, views: {lab: {show: "
+    )
+    text += "[pid, age, zip], masks: {pid: pseudonym}, promises: [%s], method: mondrian%s}}}"
+    given = {"register": register, "keys": KeyRing({"default": {1: bytes(32)}})}
+    with pytest.raises(shoal.PromiseError, match="speaks of single rows, and not of rows that 'pid' links"):
+        shoal.anonymize(rows, policy=parse(text % (promise, "")), **given)
+    waived = shoal.anonymize(rows, policy=parse(text % (promise, ", waive: [linked-rows]")), **given)
+    assert any("waived: not judged" in finding.note for finding in waived.report.findings)
+    shown = waived.data.group_by("pid").agg(pl.struct("age", "zip").unique())
+    assert shown.height == 40, "what is waived: every person's boxes stand under one name"

@@ -24,6 +24,7 @@ from shoal.release.wishes import Wishes
 from shoal.runtime.kafka.serve.stateful import carrying_job
 from shoal.streams import STREAM_METHODS
 from shoal.streams.base import Batch, StreamMethod
+from tests.cli.in_process import call
 
 KEY = bytes(range(32))
 SCHEMA = Schema(
@@ -306,3 +307,62 @@ def test_a_snapshot_of_other_promises_is_refused_by_every_method(method):
         job = StreamJob(schema=schema, promises=promises, method=spec)
         with pytest.raises(UsageError, match="other promises"):
             LocalRunner(job, bytes(32), lambda part: None, snapshot=state)
+
+
+def events(folder, *, rows: int = 120) -> None:
+    rng = np.random.default_rng(6)
+    who = rng.integers(0, 30, rows)
+    pl.DataFrame(
+        {
+            "at": np.arange(rows),
+            "pid": [f"p{n}" for n in who],
+            "age": 20 + rng.integers(0, 40, rows),
+            "diag": rng.choice(["a", "b"], rows),
+        }
+    ).write_ndjson(folder / "e.ndjson")
+
+
+@pytest.fixture
+def two_views(tmp_path):
+    """A folder with events and a policy: a view whose waived pseudonym links records, and one without names."""
+    events(tmp_path)
+    text = LINKED.replace("MASK", "pseudonym").replace("METHOD", "batches") + "    waive: [linked-rows]\n"
+    other = LINKED.partition("views:")[2].replace("MASK", "suppress").replace("METHOD", "batches")
+    (tmp_path / "p.yaml").write_text(text + other.replace("  research:", "  other:", 1).lstrip("\n"))
+    return tmp_path
+
+
+STREAM = ["stream", "e.ndjson", "--policy", "p.yaml", "--view", "research"]
+KEY = {"SHOAL_KEY": "ab" * 32}
+
+
+@pytest.mark.parametrize("kind", ["html", "json", "txt"])
+def test_what_was_waived_and_what_other_views_did_is_on_the_report_of_a_stream(two_views, kind):
+    words = [*STREAM, "--also", "other=o.ndjson", "--verify", "1", "-o", "r.ndjson", "--report", f"r.{kind}"]
+    done = call(words, two_views, None, KEY)
+    assert done.returncode == 0, done.stderr
+    told = (two_views / f"r.{kind}").read_text()
+    assert "waiver: linked-rows" in told
+    assert "other: " in told
+    assert "verified beside the run" in told
+
+
+def test_two_views_do_not_leave_through_one_door(two_views):
+    done = call([*STREAM, "--also", "other=-"], two_views, None, KEY)
+    assert done.returncode == 2
+    assert "two outputs are standard output" in done.stderr
+    assert not done.stdout
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_which_event_is_which_is_for_the_operators_eyes(two_views, there):
+    """`--synthetic` says, line by line, which event of the input a released one is."""
+    for name in ("w.ndjson", "s.txt") if there else ():
+        (two_views / name).write_text("from before")
+        (two_views / name).chmod(0o644)
+    words = [*STREAM, "-o", "r.ndjson", "--withheld", "w.ndjson", "--synthetic", "s.txt"]
+    assert call(words, two_views, None, KEY).returncode == 0
+    for name in ("w.ndjson", "s.txt"):
+        assert (two_views / name).stat().st_mode & 0o777 == 0o600
+        assert "from before" not in (two_views / name).read_text()
+    assert call([*STREAM, "-o", "r.ndjson", "--withheld", "/dev/null"], two_views, None, KEY).returncode == 0

@@ -91,3 +91,54 @@ def test_the_report_says_what_a_rerun_tells(more, words):
         patients(), **{"quasi": ["age"], "sensitive": ["diag"], "k": 3, "method": "mondrian", **more}
     )
     assert any(words in note for note in made.report.notes)
+
+
+def linked(frame: pl.DataFrame, first: pl.DataFrame, second: pl.DataFrame) -> int:
+    """The attack by a measurement that both releases show: the fewest rows of a new group that can be somebody's."""
+    before = dict(first.select("level", "age").rows())
+    fewest = frame.height
+    for age in frame["age"]:
+        group = next(c for c in second["age"] if covers(c, age))
+        fits = [level for level, cell in second.select("level", "age").rows() if cell == group]
+        fewest = min([fewest, *([n] if (n := sum(covers(before[level], age) for level in fits)) else [])])
+    return fewest
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 4))
+def test_a_measurement_that_both_releases_show_links_their_rows(seed, k):
+    """Nothing else does: everybody has the same sensitive value."""
+    frame = patients(40, seed).with_columns(diag=pl.lit("flu"), level=np.random.default_rng(seed).normal(9, 2, 40))
+    asked = {"quasi": ["age"], "sensitive": ["diag"], "plain": ["level"], "k": k, "seed": 5, "method": "mondrian"}
+    first = shoal.anonymize(frame, **{**asked, "k": 7}).data
+    second = shoal.anonymize(frame, **asked).data
+    if linked(frame, first, second) < k:
+        with pytest.raises(shoal.PromiseError, match="by level reaches"):
+            shoal.anonymize(frame, **asked, previous=first)
+    else:
+        assert shoal.anonymize(frame, **asked, previous=first).report.verified
+
+
+def test_columns_that_are_a_name_only_together_link_two_releases():
+    rng = np.random.default_rng(4)
+    frame = patients(80, 4).with_columns(diag=pl.lit("flu"), bed=rng.integers(0, 20, 80), dose=rng.integers(0, 20, 80))
+    asked = {"quasi": ["age"], "sensitive": ["diag"], "plain": ["bed", "dose"], "k": 4, "method": "mondrian"}
+    first = shoal.anonymize(frame, **{**asked, "k": 9, "method": "local"}, waive=["unique-plain"]).data
+    with pytest.raises(shoal.PromiseError, match="by bed and dose and diag reaches"):
+        shoal.anonymize(frame, **asked, previous=first)
+
+
+@pytest.mark.parametrize("promise", [{"use": "k-map", "k": 4}, {"use": "delta-presence", "most": 0.5}])
+def test_a_promise_about_a_register_is_not_said_to_hold_beside_an_earlier_release(promise):
+    from shoal.policy.load import parse
+
+    policy = parse(
+        f"{{columns: {{age: {{role: quasi, type: int}}, diag: sensitive}}, views: {{lab: {{show: [age, diag], "
+        f"promises: [{str(promise).replace(chr(39), '')}]}}}}}}"
+    )
+    frame, register = patients(40), pl.concat([patients(40), patients(200, 8)]).select("age")
+    first = shoal.anonymize(frame, policy=policy, register=register).data
+    with pytest.raises(shoal.PromiseError, match="speaks of single rows, and not of rows that stand in earlier"):
+        shoal.anonymize(frame, policy=policy, register=register, previous=first)
+    waived = shoal.anonymize(frame, policy=policy, register=register, previous=first, waive=["earlier-release"])
+    assert any("waived: not judged" in finding.note for finding in waived.report.findings)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import signal
 import subprocess
+import time
 from pathlib import Path
 
 import polars as pl
@@ -198,3 +200,19 @@ def test_a_report_and_a_certificate_are_written_as_of_any_table(shoal, tmp_path,
     assert done.returncode == 0, done.stderr
     assert {f.name for f in tmp_path.iterdir()} == {"t.csv", "r.csv", "r.html", "c.json"}
     assert Path(tmp_path / "r.html").read_text().count("<html") == 1
+
+
+@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGHUP])
+def test_who_asks_it_to_end_finds_no_rows_left_on_the_disk(shoal, tmp_path, table, little_memory, monkeypatch, sign):
+    def ended(self, plan, rows, parts):
+        scattered = [file for file in tmp_path.rglob("*.parquet") if file.stat().st_size]
+        assert scattered, "the rows lie on the disk now"
+        assert signal.getsignal(sign) is not signal.SIG_DFL
+        os.kill(os.getpid(), sign)
+        time.sleep(5)
+
+    monkeypatch.setattr("shoal.release.regional.files.Run._solved", ended)
+    done = shoal("anonymize", "t.csv", *ASKED, "--memory", "300MB", "-o", "r.csv")
+    assert done.returncode == 128 + sign
+    assert [file.name for file in tmp_path.iterdir()] == ["t.csv"]
+    assert signal.getsignal(sign) is signal.SIG_DFL

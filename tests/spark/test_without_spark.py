@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -51,3 +53,21 @@ def test_java_home_is_looked_at(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "elsewhere"))
     with pytest.raises(UsageError, match="Java"):
         session.require_spark()
+
+
+def test_what_waits_to_be_judged_on_this_machine_is_gone_when_the_program_ends(monkeypatch):
+    """It says whose each row is, and Spark leaves it lying."""
+    ends: list = []
+    monkeypatch.setattr("atexit.register", lambda *call, **named: ends.append((call, named)))
+    place: list[str] = []
+    context = SimpleNamespace(
+        getCheckpointDir=lambda: place[-1] if place else None, master="local[2]", setCheckpointDir=place.append
+    )
+    session.checkpoints(SimpleNamespace(sparkContext=context))
+    session.checkpoints(SimpleNamespace(sparkContext=context))
+    (folder,) = map(Path, place)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    (folder / "part").write_text("p1")
+    for (function, *given), named in ends:
+        function(*given, **named)
+    assert not folder.exists()

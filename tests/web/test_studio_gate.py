@@ -11,10 +11,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from shoal.datasets.hospital import hospital
+from shoal.web.downloads import ENDINGS
 from shoal.web.folder import PREFIX, private_folder, wipe_abandoned
 from shoal.web.gate import Gate
 from shoal.web.server import is_loopback, names_of
 from shoal.web.studio import Studio
+from tests.attacks.test_marks import Marks, clean, uncompressed
 from tests.web.forms import BASE, opened, post
 
 ROWS = hospital(60, seed=3).write_csv().encode()
@@ -237,3 +239,24 @@ def test_other_formats_are_read(visitor: TestClient, studio: Studio) -> None:
         project = opened(visitor, studio, name, content)
         assert project.frame.height == 60, project.tasks["load"].progress()
         assert "age" in project.chosen.of("quasi")
+
+
+def test_what_is_taken_away_holds_no_hidden_value(visitor: TestClient, studio: Studio) -> None:
+    """The law of ``tests/attacks/test_marks.py``. Pages show the data to who brought them; what leaves must not."""
+    marks = Marks()
+    frame = hospital(60, seed=3).with_columns(
+        name=pl.Series([marks.text() for _ in range(60)]),
+        pid=pl.Series([marks.text() for _ in range(60)]),
+        letter=pl.Series([marks.text() for _ in range(60)]),
+    )
+    project = opened(visitor, studio, "patients.csv", frame.write_csv().encode())
+    assert post(visitor, project, "promise", k="3", l="") == 303
+    assert post(visitor, project, "run", method="mondrian", seed="1") == 303
+    project.tasks["run"].wait(60)
+    assert project.release is not None, project.tasks["run"].progress()
+    place = f"/p/{project.id}"
+    taken = [f"report.{kind}" for kind in ("html", "json", "txt")] + [f"released{end}" for end in ENDINGS]
+    found = {name: visitor.get(f"{place}/download/{name}") for name in [*taken, "policy.yaml"]}
+    assert {answer.status_code for answer in found.values()} == {200}
+    clean({name: answer.content + repr(answer.headers).encode() for name, answer in found.items()}, "studio")
+    clean({"parquet": uncompressed(pl.read_parquet(found["released.parquet"].content))}, "studio")

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 from cyclopts import App, CycloptsError, Group
@@ -58,7 +61,14 @@ def build(only: str | None = None) -> App:
 
     What they need is loaded when they run.
     """
-    app = App(name="shoal", help=HELP, version=__version__, version_flags=["--version"], help_format="markdown")
+    app = App(
+        name="shoal",
+        help=HELP,
+        version=__version__,
+        version_flags=["--version"],
+        help_format="markdown",
+        suppress_keyboard_interrupt=False,  # what it says and its exit code are ours, see main
+    )
     groups = {name: Group.create_ordered(name) for name in dict.fromkeys(g for _, g in COMMANDS.values())}
     for name, (target, group) in COMMANDS.items() if only is None else [(only, COMMANDS[only])]:
         module, _, function = target.partition(":")
@@ -76,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     first = next(iter(sys.argv[1:] if arguments is None else arguments), None)
     app = build(first if first in COMMANDS else None)  # where none is named, all are shown, or the nearest is proposed
     try:
-        with guarded():
+        with guarded(), stoppable():
             code = app(
                 sys.argv[1:] if arguments is None else list(arguments),
                 exit_on_error=False,
@@ -91,9 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except CycloptsError as error:
         _say(f"{error}\n\nhint: shoal {_command(arguments)}--help")
         sys.exit(2)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         _say("stopped; nothing was written")
-        sys.exit(130)
+        sys.exit(128 + next((n for n in stop.args if isinstance(n, int)), signal.SIGINT))
     except BrokenPipeError:  # the reader of our output has gone: that is its right
         _silence()
         sys.exit(0)
@@ -111,6 +121,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise
         _say(f"{_place(error)}\n\nhint: SHOAL_DEBUG=1 shows the traceback, which may quote data")
         sys.exit(3)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """While the block runs, being asked to end is an interruption: rows that lie on disk for a while are removed.
+
+    >>> with stoppable():
+    ...     signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    False
+    """
+    signs = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    free = [sign for sign in signs if signal.getsignal(sign) is signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():
+        free = []
+
+    def stop(number: int, _: object) -> None:
+        raise KeyboardInterrupt(number)
+
+    for sign in free:
+        signal.signal(sign, stop)
+    try:
+        yield
+    finally:
+        for sign in free:
+            signal.signal(sign, signal.SIG_DFL)
 
 
 def _fallback(error: ShoalError, arguments: Sequence[str] | None) -> str:

@@ -98,7 +98,7 @@ def passed(asked: Asked) -> int:
     rows = watching.finish() if watching is not None else []
     if watching is not None and how.figures:
         say(f"written: {len(_save(rows, watching.k, how.figures))} files in {how.figures}")
-    _report(asked, runner, rows, watching.k if watching is not None else 2)
+    _report(asked, runners, rows, watching.k if watching is not None else 2)
     if runner.beside is not None:
         say(str(runner.beside))
     if stop:
@@ -119,8 +119,9 @@ class _Outputs:
             view: Sink(path, kind=None if view else kind) for view, path in asked.outputs.items()
         }
         how = asked.run
-        self.marks = Lines(how.synthetic) if how.synthetic else None
-        self.withheld = Lines(how.withheld) if how.withheld else None
+        # they say which released event is which of the input: for the operator's eyes
+        self.marks = Lines(how.synthetic, private=True) if how.synthetic else None
+        self.withheld = Lines(how.withheld, private=True) if how.withheld else None
 
     @property
     def files(self) -> dict[str, Lines]:
@@ -303,28 +304,45 @@ def _save(rows: Any, k: int, folder: str) -> list[Path]:
     return made
 
 
-def _report(asked: Asked, runner: LocalRunner, rows: Any, k: int) -> None:
-    """How the run ended, as a file, if one was asked for."""
+def _report(asked: Asked, runners: Mapping[str, LocalRunner], rows: Any, k: int) -> None:
+    """How the run ended, as a file, if one was asked for: every view, what was waived, and what was judged beside."""
     from shoal.connect.files import write_text
-    from shoal.core.known import doubts
     from shoal.release.stream import figures
     from shoal.report.model import ending
     from shoal.report.stream_page import reasons, run_page
 
-    file, job = asked.run.report, asked.jobs[""]
+    file, job, runner = asked.run.report, asked.jobs[""], runners[""]
     if file is None:
         return
-    kind, counters = ending(file), runner.method.counters
+    kind, counters, notes = ending(file), runner.method.counters, _notes(asked, runners)
     if kind == ".json":
-        page = as_json(figures(runner))
+        views = {view: figures(one) for view, one in runners.items() if view}
+        page = as_json({**figures(runner), **({"views": views} if views else {}), "notes": notes})
     elif kind == ".html":
-        page = run_page(job.title, job.method.use, counters, notes=doubts(runner.method.known), rows=rows, k=k)
+        page = run_page(job.title, job.method.use, counters, notes=notes, rows=rows, k=k)
     else:
         told = [f"{count:,} withheld: {words}" for words, count in reasons(counters)]
         first = f"{job.title}: {counters['released']:,} of {counters['events']:,} events released"
-        page = "\n".join([first, *told]) + "\n"
+        page = "\n".join([first, *told, *(f"note: {note}" for note in notes)]) + "\n"
     write_text(page, file)
     say(f"report: {file}")
+
+
+def _notes(asked: Asked, runners: Mapping[str, LocalRunner]) -> list[str]:
+    """What belongs into every report of the run."""
+    from shoal.core.known import doubts
+
+    notes = []
+    for view, runner in runners.items():
+        of, job = f"{view}: " if view else "", asked.jobs[view]
+        if view:
+            counters = runner.method.counters
+            notes.append(f"{of}{counters['released']:,} of {counters['events']:,} events released")
+        told = [*job.notes, *(f"waiver: {name}" for name in job.waived), *doubts(runner.method.known)]
+        if runner.beside is not None:
+            told.append(str(runner.beside))
+        notes += [f"{of}{note}" for note in told]
+    return notes
 
 
 def _where(events: str, position: Position, stopped: Position | None) -> str:

@@ -42,7 +42,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Lines:
-    """Bytes out, line by line; compressed if the name says so.
+    """Bytes out, line by line; compressed if the name says so. ``private`` lines only their owner may read.
 
     >>> import tempfile
     >>> out = Lines(str(Path(tempfile.mkdtemp()) / "reasons"))
@@ -59,9 +59,9 @@ class Lines:
     b'one\\nthree\\n'
     """
 
-    def __init__(self, path: str, *, append: bool = False) -> None:
+    def __init__(self, path: str, *, append: bool = False, private: bool = False) -> None:
         refuse(path)
-        self.path, self._append = path, append
+        self.path, self._append, self._private = path, append, private
         if path not in NOWHERE and not os.access(Path(path).parent, os.W_OK):
             raise OutputError("cannot be written (no such folder)", where=path, hint="does the folder exist?")
         self._out: IO[bytes] | None = sys.stdout.buffer if path == "-" else None
@@ -76,6 +76,8 @@ class Lines:
             self.empty = not (self._append and file.is_file() and file.stat().st_size)
             try:
                 self._out = file.open("ab" if self._append else "wb")
+                if self._private and stat.S_ISREG(os.fstat(self._out.fileno()).st_mode):
+                    os.fchmod(self._out.fileno(), 0o600)  # before anything stands in it
             except OSError as error:
                 raise OutputError(f"cannot be written ({error.strerror})", where=self.path) from None
         return self._out

@@ -64,7 +64,14 @@ def keep_apart(outputs: Iterable[str | None], inputs: Iterable[str | None]) -> N
     originals = [path for path in inputs if path not in (None, "-")]
     written: list[str] = []
     for output in outputs:
-        if output is None or output == "-":
+        if output is None:
+            continue
+        if output == "-":
+            if "-" in written:
+                raise UsageError(
+                    "two outputs are standard output", where="-", hint="their readers differ: give each its own place"
+                )
+            written.append("-")
             continue
         if any(_same(output, str(original)) for original in originals):
             raise UsageError(
@@ -78,7 +85,7 @@ def keep_apart(outputs: Iterable[str | None], inputs: Iterable[str | None]) -> N
                 where=output,
                 hint="the next run would read it, too: write it into another folder",
             )
-        if any(_same(output, other) for other in written):
+        if any(other != "-" and _same(output, other) for other in written):
             raise UsageError("two outputs have the same name", where=output, hint="give each its own")
         written.append(output)
 

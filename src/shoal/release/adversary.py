@@ -82,7 +82,7 @@ class Adversary:
 
     def demand_beside(self, known: Known, previous: Sequence[tuple[str, pl.DataFrame]]) -> list[Finding]:
         """The findings about earlier releases; an error for the first that is neither kept nor waived."""
-        found = []
+        found = [self._of_single_rows(p, "stand in earlier releases", EARLIER_RELEASE) for p in self._of_register()]
         for name, frame in previous:
             for finding in together(known, frame, self.promises, name):
                 if not finding.kept and EARLIER_RELEASE not in self.waived:
@@ -94,6 +94,20 @@ class Adversary:
                     )
                 found.append(finding if finding.kept else _accepted(finding))
         return found
+
+    def _of_register(self) -> list[Promise]:
+        return those_about(self.promises, "register")
+
+    def _of_single_rows(self, promise: Promise, why: str, waiver: str) -> Finding:
+        """A promise about a register says of one row whom it may be, and nothing of rows that belong together."""
+        if waiver not in self.waived:
+            raise PromiseError(
+                f"the release was not made: {promise.title} speaks of single rows, and not of rows that {why}",
+                where="adversary",
+                hint=f"promise k-anonymity instead, or accept it by `waive: [{waiver}]`",
+            )
+        title = f"{promise.title} of rows that {why}"
+        return Finding(title, True, promise.asked, 0, 0, 0, "people", "waived: not judged")
 
     def handles(self, released: pl.DataFrame) -> list[str]:
         """Shown columns that stand for a person."""
@@ -159,7 +173,7 @@ class Adversary:
                     )
                 finding = _accepted(finding)
             findings.append(msgspec.structs.replace(finding, promise=f"{finding.promise} of the rows that {told}"))
-        return findings
+        return findings + [self._of_single_rows(p, told, LINKED_ROWS) for p in self._of_register()]
 
     def _links(
         self, names: tuple[str, ...], values: NDArray[np.int64], whose: NDArray[np.int64], *, known: bool

@@ -69,9 +69,7 @@ class Made:
     judged: Sequence[Judged]
 
 
-def look_for_links(
-    adversary: Adversary, rows: Looks, readable: Sequence[str], why: str = IN_REGIONS
-) -> list[Finding]:
+def look_for_links(adversary: Adversary, rows: Looks, readable: Sequence[str], why: str = IN_REGIONS) -> list[Finding]:
     """What links rows beside the groups, or singles people out; an error for what is neither kept nor waived.
 
     Where a column links the rows of a person, the groups of these rows together would have to be judged, which needs

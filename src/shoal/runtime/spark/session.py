@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
 import shutil
@@ -56,4 +57,7 @@ def checkpoints(session: SparkSession) -> None:
             where="spark",
             hint="set one: spark.sparkContext.setCheckpointDir('hdfs://…')",
         )
-    context.setCheckpointDir(tempfile.mkdtemp(prefix="shoal-spark-"))
+    # what waits there says whose each row is, and Spark leaves it lying
+    folder = tempfile.mkdtemp(prefix="shoal-spark-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    context.setCheckpointDir(folder)
