@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pytest
 
 import shoal
 from shoal.connect import sql
@@ -54,10 +55,18 @@ def test_nothing_but_the_release_stands_in_the_file_of_a_database(tmp_path: Path
         assert [name for (name,) in there.execute("select name from sqlite_master")] == ["released"]
 
 
-def test_a_replaced_release_is_not_left_in_free_pages(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "rows"), [("sqlite", 2000), ("duckdb", 2000), ("duckdb", 40_000)])
+def test_a_replaced_release_is_not_left_in_free_pages(tmp_path: Path, kind: str, rows: int) -> None:
     """Who retracts a release must not hand it out with the next one."""
-    file, at = tmp_path / "out.db", f"sqlite:{tmp_path}/out.db#released"
-    sql.write(patients(2000).select("name"), at)
+    file, at = tmp_path / "out.db", f"{kind}:{tmp_path}/out.db#released"
+    other = pl.DataFrame({"x": range(500)})
+    sql.write(other, f"{kind}:{tmp_path}/out.db#other")
+    sql.write(patients(rows).select("name"), at)
+    before = file.stat().st_size
     assert b"MARKNAME" in file.read_bytes()
     sql.write(pl.DataFrame({"name": ["*"] * 3}), at, replace=True)
     assert b"MARKNAME" not in file.read_bytes()
+    assert [f.name for f in tmp_path.iterdir()] == ["out.db"]
+    assert sql.read(at)["name"].to_list() == ["*"] * 3
+    assert sql.read(f"{kind}:{tmp_path}/out.db#other").equals(other)
+    assert file.stat().st_size <= before + 4 * 262_144

@@ -16,6 +16,8 @@ from shoal.connect.sql.reading import declared, fetch, identity
 from shoal.core.errors import OutputError, UsageError
 from shoal.core.originals import refuse
 
+ROUNDS = 4  # of filling what is free; one is enough unless somebody else writes
+
 
 def write(
     frame: pl.DataFrame,
@@ -46,9 +48,59 @@ def write(
                 store(cursor, frame, address, kinds, replace=replace)
             there.commit()
             done = True
+            if replace and address.kind == "duckdb" and not new_file:
+                overwrite_free_blocks(there, address)
     finally:
         if file is not None and new_file and not done:
             file.unlink(missing_ok=True)
+
+
+def overwrite_free_blocks(there: Any, address: Address) -> None:
+    """Write over what a DuckDB file holds of tables that were dropped: it fills freed blocks before it grows.
+
+    So a table of random letters that leaves no block free, dropped again, has been written over all of them.
+    """
+    filler = quoted(f"shoal_{secrets.token_hex(8)}")
+    try:
+        for _ in range(ROUNDS):
+            free, size = _free_blocks(there)
+            if not free:
+                return
+            letters = " || ".join(["md5(random()::varchar)"] * 4)  # little of it can be compressed away
+            _done(there, f"create table {filler} as select {letters} as x from range({(free + 1) * size // 64})")
+            full = not _free_blocks(there)[0]
+            _done(there, f"drop table {filler}")
+            _done(there, "force checkpoint")
+            if full:
+                return
+    except Exception as error:  # another connection may hold what the checkpoint needs
+        raise _left_behind(address) from error
+    raise _left_behind(address)
+
+
+def _free_blocks(there: Any) -> tuple[int, int]:
+    """How many blocks of the file are free, and how many bytes each has."""
+    _done(there, "force checkpoint")
+    with closing(there.cursor()) as cursor:
+        cursor.execute("select free_blocks, block_size from pragma_database_size()")
+        free, size = cursor.fetchall()[0]
+    there.commit()
+    return int(free), int(size)
+
+
+def _done(there: Any, command: str) -> None:
+    with closing(there.cursor()) as cursor:
+        cursor.execute(command)
+        cursor.fetchall()
+    there.commit()
+
+
+def _left_behind(address: Address) -> OutputError:
+    return OutputError(
+        "the release is in its place, and what it replaced can still be read in free blocks of the file",
+        where=address.shown,
+        hint="close other connections and write it again with --replace, or write a new file",
+    )
 
 
 def _apart(table: str, address: Address) -> None:
