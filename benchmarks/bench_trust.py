@@ -1,6 +1,6 @@
 """What the adversary and the check beside a stream cost, in CPU seconds of the release they belong to.
 
-``python -m benchmarks.bench_trust [tables streams]``: both without words. The issue asks for at most 20 % on Adult
+``python -m benchmarks.bench_trust [tables streams]``: both without words. At most 20 % are asked for on Adult
 (30,162 rows) and on one million events.
 """
 
