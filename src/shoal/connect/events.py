@@ -19,7 +19,7 @@ import polars as pl
 from shoal.connect.csv_shape import named
 from shoal.connect.files import LONGEST, too_long
 from shoal.connect.formats import lines_of
-from shoal.connect.ndjson import first_part, record_of
+from shoal.connect.ndjson import Keys, record_of
 from shoal.connect.pipes import Input, opened
 from shoal.connect.types import declarations, fitted
 from shoal.core.columns import require_columns
@@ -90,6 +90,7 @@ class Events:
         self._seen = 0  # events, for their numbers
         self._header = 0  # lines before the first event
         self.unseen = set(self.columns)
+        self._keys = Keys(self.columns)
         self._schema: dict[str, pl.DataType] | None = None
 
     @property
@@ -250,7 +251,7 @@ class Events:
         try:
             frame = pl.read_ndjson(io.BytesIO(lines), schema=schema)
             ends = int(np.count_nonzero(np.frombuffer(lines, np.uint8) == NEWLINE))  # thrice as fast as bytes.count
-            if frame.height == ends + (not lines.endswith(b"\n")) and first_part(frame, lines) is None:
+            if frame.height == ends + (not lines.endswith(b"\n")) and self._keys.odd(lines) is None:
                 return frame
         except pl.exceptions.PolarsError:
             pass

@@ -1,9 +1,15 @@
-"""JSON lines beside the frame that a fast reader made of them: where it took an object or a list for text."""
+"""JSON lines beside the frame that a fast reader made of them: where the two may not say the same."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 import msgspec
+import numpy as np
 import polars as pl
+
+from shoal.kernels.shared.json_lines import odd_line
 
 
 def as_json(frame: pl.DataFrame) -> pl.DataFrame:
@@ -33,6 +39,38 @@ def record_of(line: bytes) -> dict[str, object] | None:
     except (msgspec.DecodeError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
+
+
+class Keys:
+    """How lines spell the names of columns, to find where a fast reader and a decoder would not read the same.
+
+    A name that stands twice is the first one to the fast reader and the last one to the decoder, as on a topic; an
+    object or a list is text to the fast reader.
+
+    >>> keys = Keys(["who"])
+    >>> keys.odd(b'{"who": 1, "else": {"who": 2}}\n'), keys.odd(b'{}\n{"who": 1, "who": 2}\n')
+    (None, 1)
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        spelled = {
+            (at, text.encode(errors="replace"))
+            for at, name in enumerate(names)
+            for text in (name, json.dumps(name)[1:-1], json.dumps(name, ensure_ascii=False)[1:-1])
+        }
+        ways = sorted(spelled)
+        self._names = np.frombuffer(b"".join(text for _, text in ways) or b"\0", np.uint8)
+        self._starts = np.cumsum([0, *(len(text) for _, text in ways)], dtype=np.int64)
+        self._columns = np.array([at for at, _ in ways], np.int64)
+        self._ascii = all(name.isascii() for name in names)
+        self._count = len(names)
+
+    def odd(self, lines: bytes) -> int | None:
+        """The first line to be read by a decoder."""
+        seen = np.full(self._count, -1, np.int64)
+        data = np.frombuffer(lines, np.uint8)
+        at = odd_line(data, self._names, self._starts, self._columns, self._ascii, seen)
+        return int(at) if at >= 0 else None
 
 
 def first_part(frame: pl.DataFrame, lines: bytes) -> int | None:

@@ -76,6 +76,7 @@ class KnownValues:
 
     def _forget(self) -> None:
         self._row: dict[int, int] = {}
+        self._prints: dict[str, int] = {}  # of labels: those above the values themselves come again and again
         self._texts: list[list[str]] = []
         self._chains = np.zeros((64, self._width), np.int64)
 
@@ -93,9 +94,14 @@ class KnownValues:
         if len(good) == 1:
             self._chains[first, : len(good[0])] = [self._printer.one(text) for text in good[0]]
         elif good:
-            prints = self._printer.texts([text for steps in good for text in steps])
-            at = np.repeat(np.arange(first, first + len(good)), [len(steps) for steps in good])
-            self._chains[at, np.concatenate([np.arange(len(steps)) for steps in good])] = prints
+            flat = [text for steps in good for text in steps]
+            new = list(dict.fromkeys(text for text in flat if text not in self._prints))
+            self._prints.update(zip(new, self._printer.texts(new).tolist(), strict=True))
+            sizes = np.fromiter(map(len, good), np.int64, len(good))
+            begin = np.cumsum(sizes) - sizes
+            at = np.repeat(np.arange(first, first + len(good)), sizes)
+            level = np.arange(len(flat)) - np.repeat(begin, sizes)
+            self._chains[at, level] = np.fromiter(map(self._prints.__getitem__, flat), np.int64, len(flat))
         place = iter(range(first, first + len(good)))
         self._row.update({key: next(place) if steps else UNKNOWN for key, steps in zip(keys, labels, strict=True)})
         self._texts.extend(good)
@@ -142,4 +148,8 @@ def gather_labels(
     used = np.flatnonzero(place == 0)
     place[used] = np.arange(len(used))
     at = place[keys]
-    return read(used).gather(pl.Series(np.where(at < 0, 0, at)).set(pl.Series(at < 0), None))
+    labels = read(used)
+    if at.min() < 0:  # no label stands behind the last one, for what is withheld
+        labels = labels.append(pl.Series([None], dtype=pl.String))
+        at = np.where(at < 0, len(used), at)
+    return labels.gather(at)

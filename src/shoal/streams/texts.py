@@ -31,7 +31,8 @@ def bytes_of(texts: pl.Series) -> Bytes:
     [2, -1, 1]
     """
     missing = texts.is_null() if texts.null_count() else None
-    lengths = texts.str.len_bytes().fill_null(0).to_numpy().astype(np.int64)
+    sizes = texts.str.len_bytes()
+    lengths = (sizes if missing is None else sizes.fill_null(0)).to_numpy().astype(np.int64)
     joined = texts.str.join("").cast(pl.Binary).item() if len(texts) else b""  # as bytes: nothing is decoded
     data = np.frombuffer(joined or b"\0", np.uint8)
     starts = np.cumsum(lengths) - lengths

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
+from functools import lru_cache
+from math import floor
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,7 @@ from shoal.core.hierarchy.base import Hierarchy, Labeller
 from shoal.core.levels import Codes, Levels, code_of, nest
 
 METRES_PER_DEGREE = 111_320.0
+BANDS = 4096  # bands of latitude whose stretch is kept
 _NUMBER = r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*"
 _POSITION = re.compile(f"{_NUMBER},{_NUMBER}", re.ASCII)
 
@@ -69,8 +71,15 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
 
     def labeller(self, *, where: str = "hierarchy") -> Labeller:
         """See :class:`Hierarchy`."""
-        bands = [self.sizes[-1] if self.nests else size for size in self.sizes]
-        units = [self.sizes[0] if self.nests else size for size in self.sizes]
+        # per size: it, the band and the unit its cells are counted in, how many units a band and a cell have, its name
+        forms = [
+            (size, band, unit, round(band / unit), round(size / unit), f" +{size:g}m")
+            for size, band, unit in (
+                (size, self.sizes[-1] if self.nests else size, self.sizes[0] if self.nests else size)
+                for size in self.sizes
+            )
+        ]
+        stretched = lru_cache(BANDS)(_stretch)  # people are in few places: most positions lie in a band seen before
 
         def labels(text: str) -> list[str] | None:
             match = _POSITION.fullmatch(text)
@@ -80,14 +89,12 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
             if not (abs(latitude) <= 90 and abs(longitude) <= 180):
                 return None
             out = [text]
-            for size, band, unit in zip(self.sizes, bands, units, strict=True):
-                north = math.floor(latitude * METRES_PER_DEGREE / unit)
-                middle = (north // round(band / unit) + 0.5) * band / METRES_PER_DEGREE
-                stretch = METRES_PER_DEGREE * max(float(np.cos(np.radians(middle))), 1e-6)
-                east = math.floor(longitude * stretch / unit)
-                south = float(north // round(size / unit)) * size / METRES_PER_DEGREE
-                west = float(east // round(size / unit)) * size / stretch
-                out.append(f"{south:.5f},{west:.5f} +{size:g}m")
+            for size, band, unit, tall, wide, name in forms:
+                north = floor(latitude * METRES_PER_DEGREE / unit)
+                stretch = stretched(north // tall, band)
+                south = float(north // wide) * size / METRES_PER_DEGREE
+                west = float(floor(longitude * stretch / unit) // wide) * size / stretch
+                out.append(f"{south:.5f},{west:.5f}{name}")
             return out
 
         return labels
@@ -110,6 +117,11 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
             for a, b in zip(south.tolist(), west.tolist(), strict=True)
         ]
         return pl.Series(texts, dtype=pl.String)
+
+
+def _stretch(band: int, height: float) -> float:
+    """Metres per degree of longitude in a band of latitude."""
+    return METRES_PER_DEGREE * max(float(np.cos(np.radians((band + 0.5) * height / METRES_PER_DEGREE))), 1e-6)
 
 
 def positions(values: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:

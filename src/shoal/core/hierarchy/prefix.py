@@ -49,9 +49,11 @@ class Prefix(Hierarchy, frozen=True, tag="prefix"):
             steps = text.split(" ")
             return [" ".join(steps[:count]) for count in range(self.length, 0, -1)]
 
+        cuts = [(count, "*" * (self.length - count)) for count in range(self.length, 0, -1)]
+
         def characters(text: str) -> list[str]:
-            cuts = [text[:count].ljust(self.length, "*") for count in range(self.length, 0, -1)]
-            return [text if len(text) <= self.length - at else cut for at, cut in enumerate(cuts)]
+            long = len(text)
+            return [text if long <= count else text[:count] + stars for count, stars in cuts]
 
         return words if self.words else characters
 
