@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -57,16 +58,17 @@ VIEWS = {
 ALSO = {"batches": "z-anonymity", "tuned": "castle", "curves": "fads"}  # a second view, made in the same pass
 ENVIRONMENT = {"SHOAL_KEY": "ab" * 32}
 SOURCES, SINKS = ("events.ndjson", "events.csv.gz", "events.parquet", "-"), ("out.ndjson", "out.csv", "out.ndjson.gz")
+LONG = bool(os.environ.get("SHOAL_LONG"))
 WAYS = [
     (view, SOURCES[i % len(SOURCES)], SINKS[(i + j) % len(SINKS)])
     for j, view in enumerate(VIEWS)
     for i in range(j, j + 2)
-] + [("batches", "-", "out.csv.zst"), ("curves", "-", "out.csv.zst"), ("z-anonymity", "events.csv.gz", "out.ndjson")]
+] + [("batches", "-", "out.csv.zst"), ("curves", "-", "out.csv.zst"), ("z-anonymity", "events.csv.gz", "out.ndjson"),
+     ("fads", "events.csv.zst", "out.ndjson")]  # fmt: skip
 
 
 # by SIGKILL a few ways; all of them where there is time
-KILLED = WAYS if os.environ.get("SHOAL_LONG") else [("batches", "events.ndjson", "out.csv"),
-                                                    ("z-anonymity", "-", "out.ndjson.gz")]  # fmt: skip
+KILLED = WAYS if LONG else [("batches", "events.ndjson", "out.csv"), ("z-anonymity", "-", "out.ndjson.gz")]
 
 
 class KilledError(BaseException):
@@ -90,6 +92,9 @@ def prepare(folder: Path, count: int = 400) -> None:
     frame.write_ndjson(folder / "events.ndjson")
     frame.write_parquet(folder / "events.parquet")
     (folder / "events.csv.gz").write_bytes(gzip.compress(frame.write_csv().encode()))
+    packed = Lines(str(folder / "events.csv.zst"))
+    packed.write(frame.write_csv().encode())
+    packed.close()
 
 
 @contextmanager
@@ -255,3 +260,40 @@ def test_sigkill_at_random_moments(tmp_path: Path, view: str, source: str, outpu
                 killed += 1
     assert run.returncode == 0, said
     assert left(tmp_path, output) == whole
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix" or not LONG, reason="SIGKILL, where there is time")
+@pytest.mark.parametrize("view", ["z-anonymity", "tuned", "noise"])
+def test_sigkill_while_a_file_grows_and_is_followed(tmp_path: Path, view: str) -> None:
+    """It grows while nobody reads it, too; methods without delay hold nothing back at the end."""
+    prepare(tmp_path, 20_000)
+    lines = (tmp_path / "events.ndjson").read_bytes().splitlines(keepends=True)
+    line = ["stream", "grown.ndjson", *words(view, "", "out.ndjson")[2:]]
+    line = [w for w in line if w not in ("--also", f"{ALSO.get(view)}=also.ndjson", "--flush")]
+    (tmp_path / "grown.ndjson").write_bytes(b"".join(lines))
+    plain = [w for w in line if w not in ("--snapshot", "state", "--checkpoint", "0s")]
+    assert call(plain, tmp_path, None, ENVIRONMENT).returncode == 0
+    whole = left(tmp_path, "out.ndjson")
+    for name in whole:
+        (tmp_path / name).unlink()
+    chance, most = random.Random(view), int(os.environ.get("SHOAL_STREAM_KILLS", "3"))
+    ends = sorted(chance.randrange(2000, len(lines)) for _ in range(2 * most))
+    (tmp_path / "grown.ndjson").write_bytes(b"".join(lines[: ends[0]]))
+    for last, (end, later) in enumerate(zip([*ends[::2], len(lines)], [*ends[1::2], len(lines)], strict=True)):
+        run = subprocess.Popen(
+            [sys.executable, "-m", "shoal", *line, "--follow"], cwd=tmp_path, stderr=subprocess.PIPE,
+            env={**os.environ, **ENVIRONMENT},
+        )  # fmt: skip
+        while run.poll() is None and not (tmp_path / "state").exists():
+            time.sleep(0.02)
+        for upto in (end, later):
+            with (tmp_path / "grown.ndjson").open("ab") as grown:
+                grown.write(b"".join(lines[(tmp_path / "grown.ndjson").read_bytes().count(b"\n") : upto]))
+            time.sleep(chance.uniform(0.0, 0.5))
+        while last == most and run.poll() is None and left(tmp_path, "out.ndjson") != whole:
+            time.sleep(0.1)
+        run.send_signal(signal.SIGTERM if last == most else signal.SIGKILL)
+        said = run.communicate()[1]
+    assert run.returncode == 0, said
+    assert left(tmp_path, "out.ndjson") == whole

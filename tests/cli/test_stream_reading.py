@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +131,33 @@ def test_a_growing_file_is_followed(tmp_path: Path) -> None:
     with file.open("a") as more:
         more.write(": 2}\n")
     assert next(frame for frame in frames if frame.height)["a"].to_list() == [2]
+
+
+def test_a_socket_is_read_like_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "events.ndjson").write_bytes(NDJSON)
+    asked = ["--z", "2", "--window", "1h"]
+    plain = in_process(["stream", "events.ndjson", *asked], tmp_path, b"")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def feed() -> None:
+            link, _ = server.accept()
+            with link:
+                for at in range(0, len(NDJSON), 999):  # in pieces that end anywhere
+                    link.sendall(NDJSON[at : at + 999])
+
+        feeder = threading.Thread(target=feed)
+        feeder.start()
+        read = in_process(["stream", f"tcp://127.0.0.1:{port}", *asked], tmp_path, b"")
+        feeder.join()
+    assert read.returncode == 0, read.stderr
+    assert [json.loads(line)["value"] for line in read.stdout.splitlines()] == [
+        json.loads(line)["value"] for line in plain.stdout.splitlines()
+    ]
+    nobody = in_process(["stream", f"tcp://127.0.0.1:{port}", *asked], tmp_path, b"")
+    assert nobody.returncode == 3
+    assert "does anybody listen" in nobody.stderr
+    assert in_process(["stream", "tcp://here", *asked], tmp_path, b"").returncode == 2
 
 
 ROTATING = """

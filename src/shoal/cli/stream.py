@@ -121,7 +121,8 @@ class Running:
     flush
         With --snapshot: the stream ends with this input: decide what is still held, instead of keeping it.
     again
-        With --snapshot: standard input brings its events again, from the first: those the snapshot knows are skipped.
+        With --snapshot: standard input or the socket brings its events again, from the first: those the snapshot knows
+        are skipped.
     withheld
         A file for the operator: per withheld event its number in the stream and why, as NDJSON; never its values.
     synthetic
@@ -187,6 +188,7 @@ def stream(
     ----------
     events
         The events; `-` (the default) is standard input: NDJSON, or CSV if its first line names the columns.
+        `tcp://host:port` reads from whoever listens there, as from a pipe.
     output
         Where released events go; `-` (the default) is standard output.
     json
@@ -212,7 +214,9 @@ def stream(
     only_with(run.figures is not None, "--figures", figures_every=run.figures_every)
     kept = {"checkpoint": run.checkpoint, "flush": run.flush or None, "again": run.again or None}
     only_with(run.snapshot is not None, "--snapshot", **kept)
-    if run.again and events != "-":
+    from shoal.connect.pipes import is_pipe
+
+    if run.again and not is_pipe(events):
         raise UsageError("has no effect on a file", where="--again", hint="a file is known by its name: leave it out")
     return passed(Asked(jobs, events, files, reads, run, json))
 

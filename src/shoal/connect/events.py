@@ -20,7 +20,7 @@ from shoal.connect.csv_shape import named
 from shoal.connect.files import LONGEST, too_long
 from shoal.connect.formats import lines_of
 from shoal.connect.ndjson import Keys, record_of
-from shoal.connect.pipes import Input, opened
+from shoal.connect.pipes import Input, is_pipe, opened
 from shoal.connect.types import declarations, fitted
 from shoal.core.columns import require_columns
 from shoal.core.errors import InputError, UsageError
@@ -153,7 +153,7 @@ class Events:
         """What the lines are; of a pipe that nobody named, its first line tells later."""
         if self._format is not None:
             kind: str = self._format
-        elif self.path in ("-", os.devnull):
+        elif is_pipe(self.path) or self.path == os.devnull:
             kind = "unknown"
         else:
             kind = lines_of(self.path)

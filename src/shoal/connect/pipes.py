@@ -1,4 +1,4 @@
-"""Bytes as they come from a file, a pipe or a growing file; what is compressed (gzip, zstd) is told by its first bytes.
+"""Bytes as they come from a file, a growing file, a pipe or a socket; gzip and zstd are told by their first bytes.
 
 Bytes are taken from the descriptor itself: what a buffer holds back would look like silence to whoever waits for more.
 """
@@ -6,6 +6,7 @@ Bytes are taken from the descriptor itself: what a buffer holds back would look 
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 import zlib
@@ -21,8 +22,18 @@ GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 PIECE = 1 << 20
 MOST = 8 << 20  # bytes that one piece may become: a few may stand for very many
 LEAST = 4  # bytes that tell a compression
+TCP = "tcp://"
 
 Read = Callable[[int], bytes]  # at most so many bytes, none at the end
+
+
+def is_pipe(path: str) -> bool:
+    """Whether what comes cannot be read twice: standard input, or a socket (``tcp://host:port``).
+
+    >>> is_pipe("-"), is_pipe("tcp://localhost:7000"), is_pipe("visits.ndjson")
+    (True, True, False)
+    """
+    return path == "-" or path.startswith(TCP)
 
 
 class Input:
@@ -84,7 +95,7 @@ class Input:
             self.waiting = False
         self._ended = not data
         # a pipe gives little at a time: what else is there now comes along, because small batches cost more
-        while data and self._path == "-" and len(data) < self._size and self._within(0):
+        while data and is_pipe(self._path) and len(data) < self._size and self._within(0):
             more = self._take(self._size - len(data))
             if not more:
                 break
@@ -118,7 +129,7 @@ class Input:
 
     def _ready(self) -> bool:
         """Whether something came within a beat, or nobody minds waiting."""
-        if self._beat is None or self._path != "-" or self._number is None or os.name != "posix":
+        if self._beat is None or not is_pipe(self._path) or self._number is None or os.name != "posix":
             return True
         self.waiting = True
         try:
@@ -137,10 +148,14 @@ class Input:
 
 @contextmanager
 def opened(path: str, *, size: int = PIECE, beat: float | None = None, follow: bool = False) -> Iterator[Input]:
-    """The input of this name; ``-`` is standard input."""
+    """The input of this name; ``-`` is standard input, ``tcp://host:port`` whoever listens there."""
     if path == "-":
         take, number = _standard()
         yield Input(path, take, number, size=size, beat=beat, follow=False)
+        return
+    if path.startswith(TCP):
+        with _connected(path) as link:
+            yield Input(path, link.recv, link.fileno(), size=size, beat=beat, follow=False)
         return
     try:
         file = Path(path).open("rb", buffering=0)  # noqa: SIM115 - closed below
@@ -148,6 +163,19 @@ def opened(path: str, *, size: int = PIECE, beat: float | None = None, follow: b
         raise InputError(f"cannot be opened ({error.strerror})", where=path) from None
     with file:
         yield Input(path, lambda size: file.read(size) or b"", file.fileno(), size=size, beat=beat, follow=follow)
+
+
+def _connected(path: str) -> socket.socket:
+    host, _, port = path.removeprefix(TCP).rpartition(":")
+    if not host or not (port.isascii() and port.isdigit()):
+        raise UsageError("expected tcp://host:port", where=path)
+    try:
+        link = socket.create_connection((host.strip("[]"), int(port)))
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or "no such port"
+        raise InputError(f"cannot be opened ({why})", where=path, hint="does anybody listen there?") from None
+    link.setblocking(True)
+    return link
 
 
 def _standard() -> tuple[Read, int | None]:
