@@ -48,8 +48,8 @@ class Keys:
     object or a list is text to the fast reader.
 
     >>> keys = Keys(["who"])
-    >>> keys.odd(b'{"who": 1, "else": {"who": 2}}\n'), keys.odd(b'{}\n{"who": 1, "who": 2}\n')
-    (None, 1)
+    >>> keys.odd(b'{"who": 1, "else": {"who": 2}}'), keys.odd(b'{"who": 1, "who": 2}')
+    (None, 0)
     """
 
     def __init__(self, names: Sequence[str]) -> None:
