@@ -12,6 +12,7 @@ import polars as pl
 from shoal.core.hierarchy.base import Hierarchy
 from shoal.core.hierarchy.prefix import Prefix
 from shoal.core.hierarchy.range import Range
+from shoal.experiments.progress import said
 from shoal.report.chart import Axis, Lines, Series, draw, write
 
 COUNTS = (1_000, 4_000, 16_000, 64_000)
@@ -27,7 +28,7 @@ TITLES = {
 def run(out: Path, shared: Path | None = None) -> pl.DataFrame:
     """``generalizers.csv`` and one picture per figure: milliseconds of CPU to build all levels, best of three."""
     out.mkdir(parents=True, exist_ok=True)
-    table = pl.DataFrame([{"figure": f, "x": x, "ms": _cost(h, v)} for f, x, h, v in cases()])
+    table = pl.DataFrame([{"figure": f, "x": x, "ms": _cost(h, v)} for f, x, h, v in said(list(cases()), "Figure")])
     table.write_csv(out / "generalizers.csv")
     for (figure,), part in table.group_by("figure", maintain_order=True):
         title, label = TITLES[str(figure)]

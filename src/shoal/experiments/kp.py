@@ -11,17 +11,18 @@ import numpy as np
 import polars as pl
 
 from shoal.datasets.series import news_feedback, sales_curves
+from shoal.experiments.progress import said
+from shoal.experiments.published_curves import PublishedKapra
 from shoal.report.chart import Axis, Chart, Lines, Series, draw, write
 from shoal.report.page import Grid, Section, page
 from shoal.report.page import write as write_page
-from shoal.series.kapra import Kapra
 from shoal.series.perturb import Perturb
 from shoal.series.queries import query_errors, read_released
 from shoal.series.release import SeriesRelease, anonymize_series
 from shoal.series.sax import Sax
 
 METHODS = ("naive", "kapra as published", "kapra", "banded")
-AS_PUBLISHED = Kapra(split="topdown", refine=0, passes=0)  # without the two steps that are ours
+AS_PUBLISHED = PublishedKapra(split="topdown", refine=0, passes=0)  # without the steps that are ours
 WORDS = Sax(word=6, levels=5)  # as in the experiments of Minutoli et al. 2021
 SHAPES = {"value": "instant value loss", "pattern": "pattern loss (word)", "shape": "pattern loss (full series)",
           "value_total": "instant value loss, total", "pattern_total": "pattern loss, total"}  # fmt: skip
@@ -35,7 +36,7 @@ def run(out: Path, shared: Path | None = None) -> pl.DataFrame:
     rows: list[dict[str, Any]] = []
     known = sets(shared)
     for name, source, frame, key in known:
-        for k, p in _grid(name):
+        for k, p in said(_grid(name), f"{name}, k ="):
             rows += [_row(name, source, frame, key, method, k, p) for method in METHODS]
     table = pl.DataFrame(rows)
     table.write_csv(out / "kp.csv")

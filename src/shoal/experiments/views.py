@@ -25,6 +25,7 @@ from shoal.core.keys import KeyRing
 from shoal.core.schema import Schema
 from shoal.datasets.hospital import hospital
 from shoal.datasets.streams import stream
+from shoal.experiments.progress import say
 from shoal.policy.document import Policy
 from shoal.policy.load import parse
 from shoal.report.chart import Axis, Lines, Series, draw, write
@@ -60,10 +61,13 @@ def run(out: Path, shared: Path | None = None) -> pl.DataFrame:
     """Three tables (scopes, table methods, partitions) and their pictures, into ``out``."""
     out.mkdir(parents=True, exist_ok=True)
     frame = hospital(RECORDS, seed=3, visits=1.5).select("pid", "age", "sex", "diag")
+    say("[1/3] masks by scope and window …")
     scopes = pl.DataFrame([*_values(frame), *_windows(frame)], infer_schema_length=None)
     scopes.write_csv(out / "scopes.csv")
+    say("[2/3] tables by k and delay …")
     tables = pl.DataFrame(_tables(frame))
     tables.write_csv(out / "tables.csv")
+    say("[3/3] partitions …")
     partitions = pl.DataFrame([*_partitioned_k(frame), *_partitioned_z()])
     partitions.write_csv(out / "partitions.csv")
     for chart in (*_window_charts(scopes), *_table_charts(tables), *_partition_charts(partitions)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +95,16 @@ def play(
     watch = made.watch(every, k) if every is not None else None
     parts = [made.push_many(part["time"], part["subject"], part["value"]) for part in frame.iter_slices(BATCH)]
     return made, parts, watch.finish() if watch is not None else []
+
+
+def played(frame: pl.DataFrame, z: int, look: Callable[[int, Pushed], None], **options: Any) -> pl.Series:
+    """What is released of a stream; ``look`` sees where each batch begins and what became of it, then it is gone."""
+    made = z_anonymity(z, "1h", "path", key=KEY, **options)
+    values, first = [], 0
+    for part in frame.iter_slices(BATCH):
+        pushed = made.push_many(part["time"], part["subject"], part["value"])
+        look(first, pushed)
+        values.append(pushed.values)
+        first += part.height
+    released: pl.Series = pl.concat(values)
+    return released

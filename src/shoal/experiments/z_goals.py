@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from shoal.experiments.progress import said
 from shoal.experiments.z_data import days, play, real
 from shoal.report.chart import Axis, Lines, Series, draw, write
 
@@ -18,8 +19,9 @@ KS = (2, 3, 4, 5, 6, 7, 8, 9)
 def run(out: Path, shared: Path | None = None) -> pl.DataFrame:
     """One row per stream and goal, and two pictures of each stream for each way to vary it."""
     rows: list[dict[str, Any]] = []
-    for name, frame in {**days(), **real(shared)}.items():
-        rows += [_row(name, frame, "p", p, 3) for p in SHARES] + [_row(name, frame, "k", 0.8, k) for k in KS]
+    for name, frame in said({**days(), **real(shared)}.items()):
+        rows += [_row(name, frame, "p", p, 3) for p in said(SHARES, f"{name}, p =")]
+        rows += [_row(name, frame, "k", 0.8, k) for k in said(KS, f"{name}, k =")]
     table = pl.DataFrame(rows, infer_schema_length=None)
     table.write_csv(out / "goals.csv")
     for (name, by), part in table.group_by("stream", "by", maintain_order=True):

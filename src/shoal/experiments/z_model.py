@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from shoal.datasets.streams import web_visits
+from shoal.experiments.progress import said
 from shoal.measures.zk_model import Method, Model
 from shoal.report.chart import Axis, Lines, Series, draw, write
 
@@ -20,7 +21,8 @@ HIDDEN = Axis("people hidden among k", form="percent", low=0, high=1)
 def run(out: Path, shared: Path | None = None) -> pl.DataFrame:
     """Write one table of all points and one picture per figure into ``out``; nothing is read."""
     out.mkdir(parents=True, exist_ok=True)
-    rows = [*_figure_2(), *_figure_3(), *_figure_4(), *_figure_5(), *_figure_6(), *_figures_7_8()]
+    parts = {"2": _figure_2, "3": _figure_3, "4": _figure_4, "5": _figure_5, "6": _figure_6, "7, 8": _figures_7_8}
+    rows = [row for _, part in said(parts.items(), "Figure") for row in part()]
     table = pl.DataFrame(rows)
     table.write_csv(out / "z_model.csv")
     for (name,), part in table.group_by("figure", maintain_order=True):

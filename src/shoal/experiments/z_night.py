@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from shoal.experiments.progress import said
 from shoal.experiments.z_data import days, play
 from shoal.report.chart import Axis, Lines, Mark, Series, draw, write
 from shoal.streams.tuning import Decision
@@ -21,7 +22,7 @@ def run(out: Path, shared: Path | None = None) -> pl.DataFrame:
     out.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     dips: list[dict[str, Any]] = []
-    for name, frame in days().items():
+    for name, frame in said(days().items()):
         twice = _second_day(frame)
         tune = {"goal": {"k": 2, "probability": GOAL}, "every": "30m"}
         plain, _, first = play(twice, 1, every="10m", tune=tune)

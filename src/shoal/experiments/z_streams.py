@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from shoal.experiments.progress import said
 from shoal.experiments.z_data import afternoon, play, real
 from shoal.measures.entropy import entropy, k_share, released_sets, residual
 from shoal.report.chart import Axis, Lines, Series, draw, write
@@ -23,7 +24,7 @@ def run(out: Path, shared: Path | None = None) -> pl.DataFrame:
     out.mkdir(parents=True, exist_ok=True)
     levels: list[dict[str, Any]] = []
     noise: list[dict[str, Any]] = []
-    for name, frame in {**afternoon(), **real(shared)}.items():
+    for name, frame in said({**afternoon(), **real(shared)}.items()):
         before = hidden(frame, frame["value"])[1]
         levels += _levels(name, frame, before)
         noise += _noise(name, frame, before)

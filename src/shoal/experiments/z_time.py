@@ -9,6 +9,7 @@ import polars as pl
 
 from shoal.core.hierarchy.grid import Grid
 from shoal.experiments import z_data
+from shoal.experiments.progress import said
 from shoal.experiments.z_data import BATCH, KEY, THIN, days, play, real
 from shoal.report.stream_figures import save
 from shoal.streams.z_stream import z_anonymity
@@ -30,10 +31,10 @@ FIGURES: tuple[tuple[str, int, float | None, str, str], ...] = (
 def run(out: Path, shared: Path | None = None) -> pl.DataFrame:
     """One folder per figure and stream: figures.csv, volume by level, p_k, z, entropy. Returns all rows."""
     rows: list[dict[str, Any]] = []
-    for name, frame in {**days(), **real(shared)}.items():
+    for name, frame in said({**days(), **real(shared)}.items()):
         kind = name.split(",")[0]
         fixed, start = (max(2, round(z * THIN[kind] * z_data.SHRINK)) for z in (FIXED[kind], START[kind]))
-        for figure, k, goal, by, often in FIGURES:
+        for figure, k, goal, by, often in said(FIGURES, name):
             options = {"by": by, "every": often, "start": start if by == "incremental" else None}
             tune = {} if goal is None else {"tune": {"goal": {"k": k, "probability": goal}, **options}}
             _, _, found = play(frame, fixed if goal is None else 1, every="15m", k=k, **tune)

@@ -69,7 +69,8 @@ class Tune(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asks the exact z-to-k model, for an attacker who watches ``windows`` windows. ``start`` is the first z, ``highest``
     the last. People with nothing released are one group (``empty: count``) or left out (``ignore``). ``profile`` gives
     a z to start from by hours of the week; with ``learn`` the tuner remembers the z each hour needed and is not below
-    it when the hour returns, nor just before: a rise of traffic is met in time.
+    it when the hour returns, nor just before: a rise of traffic is met in time. With ``correct: false`` neither what
+    the goal was missed by nor a rise of traffic changes it: the search as published, on the last window alone.
 
     >>> Tune(goal=Goal(k=3), every="10m").by
     'search'
@@ -88,6 +89,7 @@ class Tune(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     profile: tuple[ZHours, ...] = ()
     learn: bool = False
     zone: Duration = 0
+    correct: bool = True
 
     def __post_init__(self) -> None:
         if duration(self.every) <= 0 or self.step < 1 or self.highest < 1 or (self.start_z or 1) < 1:
@@ -163,7 +165,7 @@ class Tuner:
         self._began, self._effect, self._boundary = now, now + self._settle, now + self._every
         self._result, self._asked, self._ahead = None, 0, (0, 1)
         self._measured = measured(rows, spec.goal, count_empty=count_empty)
-        whole = now - self._since >= span
+        whole = spec.correct and now - self._since >= span
         if whole and len(rows.times):
             missed = spec.goal.probability - self._measured
             reachable = self.last is None or self.last.reachable

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Is = Literal["same", "same shape", "differs", "nothing published"]
+Is = Literal["same", "same shape", "worked example", "differs", "nothing published"]
+VERDICTS: tuple[Is, ...] = ("same", "same shape", "worked example", "differs", "nothing published")
+BACCONI, JHA, MINUTOLI = "Bacconi 2021", "Jha et al. 2020", "Minutoli et al. 2021"
+ALLGOEWER, GARAI = "Allgöwer 2023", "Garai 2019"
 
 
 class Claim(NamedTuple):
@@ -40,6 +43,11 @@ def ratio(paper: str, item: str, what: str, published: float, ours: float, withi
 def shape(paper: str, item: str, what: str, published: str, holds: bool, ours: str) -> Claim:
     """What a picture or a sentence says: the shape is the same, or not."""
     return Claim(paper, item, what, published, ours, "shape", "same shape" if holds else "differs")
+
+
+def worked(paper: str, item: str, what: str, test: str) -> Claim:
+    """An example that a test does again, cell by cell or sentence by sentence."""
+    return Claim(paper, item, what, "as printed", test, "exact", "worked example")
 
 
 def nothing(paper: str, item: str, what: str, ours: str, reason: str) -> Claim:

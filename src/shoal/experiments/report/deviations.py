@@ -35,8 +35,9 @@ TEXT = Reason(
     "test_reasons.py::test_the_formula_says_that_people_are_alike_with_z_1",
 )
 RARE = Reason(
-    "with z = 1 everything is released; the exact model still finds a few people alike, who showed nothing or one "
-    "common value"
+    "with z = 1 everything is released; the exact model still finds a tenth of the people alike, nearly all of them "
+    "with no value, one or two common ones",
+    "test_reasons.py::test_who_is_alike_with_z_1_showed_next_to_nothing",
 )
 TUNED = Reason(
     "the search finds another z on our streams: their data are not public, and which z a goal needs hangs on the "
@@ -60,16 +61,25 @@ HOURLY = Reason(
     "the thesis prints tenths",
     "test_papers_report.py::test_at_one_z_noise_hides_nothing_more_and_leaves_more",
 )
-PLACES = Reason("at the top levels the generated provinces are a little less crowded than the published ones")
+PLACES = Reason(
+    "the generated provinces are less crowded than the published ones: fewer events lie in a province of 150 people of "
+    "the hour, however they are anonymized",
+    "test_reasons.py::test_generated_provinces_are_less_crowded",
+)
 MIDDLE = Reason(
-    "the levels of Table 4.2 leave fewer sites of middle popularity than were measured in 2020 in another network"
+    "with the levels of Table 4.2, 70 sites above 0.01 need people who show six sites an hour; ours show four, and how "
+    "many the real ones show is not published",
+    "test_reasons.py::test_sites_of_middle_popularity_hang_on_sites_per_person",
 )
 COSINE = Reason(
-    "the published pattern loss compares signs of sums that are 0 by definition; ours is the cosine as it is defined"
+    "the published pattern loss compares signs of sums that are 0 by definition: a curve with its own finest word is "
+    "said to lose more than half; ours is the cosine as it is defined",
+    "test_curve_reasons.py::test_the_measured_pattern_loss_calls_nothing_lost_a_loss",
 )
-GROUPS = Reason(
-    "the published run takes all tentative seeds of a cut instead of the last pair, and keeps groups below k; ours is "
-    "the algorithm as described, and keeps k"
+CHANCE = Reason(
+    "group formation hangs on the random cuts before it: their results have 20.8 and, with the same parameters, 35.4; "
+    "of ours some runs come to the one and most to the other",
+    "test_curve_reasons.py::test_group_formation_hangs_on_chance",
 )
 SLIP = Reason(
     "an arithmetical slip of the paper: the six numbers sum to 179, and their median is 26.5",
@@ -100,10 +110,9 @@ DEVIATIONS: tuple[tuple[str, Reason], ...] = (
     (r"Figure 6b, N = 10, z = 1, k = 2, by the formula", TEXT),
     (r"Figure 6b, N = 10, z = 1, k = 2, exact", RARE),
     (r"Figure 7, an hour of domains: sites above 0\.01", MIDDLE),
-    (r"value loss, sales \(real\), k = (32|64|128), P = 6: Naive", GROUPS),
-    (r"value loss, sales \(real\), k = 128, P = 6: KAPRA as published", GROUPS),
-    (r"pattern loss, sales \(real\), k = 16, P = 3: Naive", COSINE),
-    (r"pattern loss, sales \(real\), k = 16, P = (3|6|9|12): KAPRA as published", COSINE),
+    (r"value loss, sales \(real\), k = 64, P = 6: KAPRA as published", CHANCE),
+    (r"pattern loss, sales \(real\), k = 16, P = 3: Naive, as it is defined", COSINE),
+    (r"pattern loss, sales \(real\), k = 16, P = (3|6|9|12): KAPRA as published, as it is defined", COSINE),
     (r"Figure 12, (sum|median)", SLIP),
     (r"3\.4\.3, a text longer than the prefix allows is refused", CUT),
 )

@@ -6,17 +6,17 @@ the tests hold to what is really different.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import polars as pl
 
-from shoal.experiments.report import others, thesis
-from shoal.experiments.report.claim import Claim
+from shoal.experiments.progress import say
+from shoal.experiments.report import examples, others, thesis
+from shoal.experiments.report.claim import VERDICTS, Claim
 from shoal.experiments.report.deviations import reason_of
-from shoal.report.page import Figures, Grid, Section, page
+from shoal.report.page import Figures, Grid, Points, Section, page
 from shoal.report.page import write as write_page
 
 COLUMNS = ("paper", "item", "what", "published", "ours", "tolerance", "verdict", "reason")
@@ -40,32 +40,31 @@ def run(out: Path, shared: Path | None = None) -> pl.DataFrame:
         "curves": lambda: others.curves(shared),
         "role views": others.role_views,
         "generalizers": lambda: others.graph_approximation(out),
+        "worked examples": examples.examples,
     }
     claims: list[Claim] = []
     for at, (name, part) in enumerate(parts.items(), 1):
         start = time.process_time()
-        _say(f"[{at}/{len(parts)}] {name} …")
+        say(f"[{at}/{len(parts)}] {name} …")
         claims += [claim._replace(reason=claim.reason or reason_of(claim)) for claim in part()]
         table = pl.DataFrame([[*claim] for claim in claims], schema=dict.fromkeys(COLUMNS, pl.String), orient="row")
         table.write_csv(out / "report.csv")  # after each part: whoever stops it keeps what is done
-        _say(f"[{at}/{len(parts)}] {name}: {time.process_time() - start:.0f} s of CPU")
+        say(f"[{at}/{len(parts)}] {name}: {time.process_time() - start:.0f} s of CPU")
     write_page(report_page(table), out / "report.html")
     return table
 
 
 def report_page(table: pl.DataFrame) -> str:
-    """The page of a report."""
+    """The page of a report. A reason that many lines share stands once, below, with its number."""
     counts = dict(table["verdict"].value_counts().rows())
-    order = ("same", "same shape", "differs", "nothing published")
-    figures = Figures([(name, f"{counts.get(name, 0):,}", "") for name in order])
-    sections = [Section("In short", [figures])]
+    differs = table.filter(pl.col("verdict") == "differs")["reason"].unique(maintain_order=True).to_list()
+    number = {reason: f"reason {at}" for at, reason in enumerate(differs, 1)}
+    sections = [Section("In short", [Figures([(name, f"{counts.get(name, 0):,}", "") for name in VERDICTS])])]
     for (paper,), part in table.group_by("paper", maintain_order=True):
-        rows = part.select(COLUMNS[1:]).rows()
+        rows = [[*row[:-1], number.get(row[-1], row[-1])] for row in part.select(COLUMNS[1:]).rows()]
         marks = ["bad" if row[5] == "differs" else "" for row in rows]
         sections.append(Section(str(paper), [Grid(list(COLUMNS[1:]), rows, marks=marks)]))
+    lines = dict(table["reason"].value_counts().rows())
+    reasons = [(f"{number[reason]} ({lines[reason]} lines)", reason) for reason in differs]
+    sections.append(Section("Why ours differs", [Points(reasons)]))
     return page("The papers, again", sections, about=ABOUT)
-
-
-def _say(words: str) -> None:
-    sys.stderr.write(words + "\n")
-    sys.stderr.flush()
