@@ -40,21 +40,19 @@ RARE = Reason(
     "test_reasons.py::test_who_is_alike_with_z_1_showed_next_to_nothing",
 )
 TUNED = Reason(
-    "the search finds another z on our streams: their data are not public, and which z a goal needs hangs on the "
-    "values that people combine. At the z that withholds the published share of the shop, the other columns of Table "
-    "6.1 are the published ones",
-    "test_reasons.py::test_at_another_z_the_shop_withholds_what_is_published",
-    "for the shop",
+    "the search finds another z on our shop, whose people look into more categories within an hour than those in the "
+    "first hours of the real one; at the z that withholds the published share, every other column comes out",
+    "test_reasons.py::test_at_another_z_the_shop_is_as_published",
 )
 NEAR = Reason(
-    "not z: also at the z that withholds the published share the volume differs; it hangs on how many values lie just "
-    "below z, which no published table says",
-    "test_reasons.py::test_what_is_invented_does_not_follow_from_z",
-    "that it is not z, for the shop; on what else it hangs is not tested",
+    "not z: also at the z that withholds the published share, fewer positions lie just below z, and fewer pairs are "
+    "invented; how many do is not published",
+    "test_reasons.py::test_what_positions_lose_does_not_follow_from_z",
 )
 LEFT = Reason(
-    "not z alone: at the z that withholds the published share more is left of the shop than published, and less of "
-    "domains (seen once); it hangs on what people combine, which no published table says"
+    "not z: also at the z that withholds the published share, less is left of positions; what people combine is not "
+    "published",
+    "test_reasons.py::test_what_positions_lose_does_not_follow_from_z",
 )
 HOURLY = Reason(
     "by a hundredth of a point: the z of an hour hangs a little on the noise before it; at one z nothing changes, and "
@@ -62,8 +60,8 @@ HOURLY = Reason(
     "test_papers_report.py::test_at_one_z_noise_hides_nothing_more_and_leaves_more",
 )
 PLACES = Reason(
-    "the generated provinces are less crowded than the published ones: fewer events lie in a province of 150 people of "
-    "the hour, however they are anonymized",
+    "the generated cities are a little more and the provinces less crowded than the published ones: counted in the "
+    "stream itself, too little lies in a province of 150 people of the hour and a smaller city",
     "test_reasons.py::test_generated_provinces_are_less_crowded",
 )
 MIDDLE = Reason(

@@ -22,6 +22,7 @@ from shoal.streams.z_stream import Pushed
 MARK = "15m"
 # what is kept of people on whole days: with a twentieth of them z is 2, and p_k much lower than with everyone
 DAYS = {"ecommerce": 1.0, "domains": 0.03, "positions": 1.0}
+PART = {"domains": 0.4}  # of every domain ten would be invented: four in ten people are enough to see it
 LEAD = 2.0  # hours before an afternoon whose outcomes are not counted
 # Tables 6.1 and 6.2, by diff max 0, z/4, z/3, z/2: anonymized and volume, without generalization, in percent
 ALONE = {
@@ -164,7 +165,8 @@ def noise() -> Iterator[Claim]:
     for name in NAMES:
         frame = with_lead(name)
         before = hidden(frame, frame["value"])[1]
-        alone = noisy(frame, False, (0.0, 1 / 4, 1 / 3, 1 / 2), before)
+        part = z_data.SHRINK * PART.get(name, 1.0)
+        alone = noisy(frame, False, (0.0, 1 / 4, 1 / 3, 1 / 2), before, part=part)
         for at, label in enumerate(("0", "z/4", "z/3", "z/2")):
             published = ALONE[name]
             yield number(
@@ -176,7 +178,7 @@ def noise() -> Iterator[Claim]:
         yield shape(PAPER, "Table 6.1", f"{name}: wider, less is anonymized", "falls", less, "")
         yield shape(PAPER, "Table 6.2", f"{name}: wider, the volume grows", "grows", more, "")
         table, *columns = BESIDE[name]
-        beside = noisy(frame, True, (0.0, 1 / 6, 1 / 5, 1 / 4), before)
+        beside = noisy(frame, True, (0.0, 1 / 6, 1 / 5, 1 / 4), before, part=part)
         for at, label in enumerate(("0", "z/6", "z/5", "z/4")):
             for column, (what, within) in enumerate((("anonymized", 5.0), ("volume", 20.0), ("residual", 5.0))):
                 words = f"{name}, diff max {label}: {what}, %"
@@ -190,17 +192,22 @@ def noise() -> Iterator[Claim]:
 def with_lead(name: str) -> pl.DataFrame:
     """An afternoon, and two hours before it: while the first windows fill, the search finds a z that is too low."""
     first, last = AFTERNOON[name]
-    # of every domain ten would be invented: four in ten people are enough to see it
-    return stream(name, z_data.SHRINK * (0.4 if name == "domains" else 1), hours=(first - LEAD, last))
+    return stream(name, z_data.SHRINK * PART.get(name, 1.0), hours=(first - LEAD, last))
 
 
 def noisy(
-    frame: pl.DataFrame, generalize: bool, widths: tuple[float, ...], before: float, z: int | None = None
+    frame: pl.DataFrame,
+    generalize: bool,
+    widths: tuple[float, ...],
+    before: float,
+    z: int | None = None,
+    part: float = 1.0,
 ) -> list[tuple[float, float, float]]:
     """Anonymized, volume and residual information, in percent, after the lead; z found every hour, or given.
 
     As in the thesis, z is what the binary search finds on the last hour, and who has nothing released is not counted:
-    its p_k is taken over what was put out.
+    its p_k is taken over what was put out. An event lacks as many people as z has more than it, so that fewer are
+    invented where people and z are thinned alike: ``part`` of the people is made up for.
     """
     counted = (frame["time"] >= frame["time"][0] + LEAD * 3600).to_numpy()
     total = int(counted.sum())
@@ -212,14 +219,14 @@ def noisy(
             more["tune"] = {"goal": goal, "every": "1h", "settle": "0s", "empty": "ignore", "correct": False}
         fakes = 0
 
-        def count(first: int, part: Pushed, counted: Any = counted) -> None:
+        def count(first: int, pushed: Pushed, counted: Any = counted) -> None:
             nonlocal fakes
-            fakes += int(counted[first + np.array([fake[0] for fake in part.fakes], np.int64)].sum())
+            fakes += int(counted[first + np.array([fake[0] for fake in pushed.fakes], np.int64)].sum())
 
         values = played(frame, z or 1, count, generalize=generalize, **more)
         withheld = int((values.is_null().to_numpy() & counted).sum())
         after = hidden(frame, values)[1]
-        out.append((100 * withheld / total, 100 * (fakes - withheld) / total, 100 * after / before))
+        out.append((100 * withheld / total, 100 * (fakes / part - withheld) / total, 100 * after / before))
     return out
 
 
