@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from shoal.core.errors import UsageError
 from shoal.datasets.streams import day_and_night, ranked
 from shoal.datasets.streams import stream as generated
+from shoal.experiments.z_data import real
 from shoal.measures.entropy import entropy, group_people, k_share
 from shoal.streams.noise import Noise
 from shoal.streams.steering import Evaluation, Goal, search
@@ -116,6 +119,44 @@ def test_a_decision_tells_the_p_of_what_was_really_released(by: str, one_by_one:
         p = released_p(times[:until], people[:until], out[:until], before, 3)
         assert decision.p == pytest.approx(p)
         assert decision.reached == (decision.p >= 0.7)
+
+
+def slow_levels(times: list[float], people: list[str], values: list[str]) -> list[list[tuple[str, int]]]:
+    """Per event its labels, most specific first, and how many people of the hour show each at that moment."""
+    out = []
+    for at, (now, value) in enumerate(zip(times, values, strict=True)):
+        steps = value.split(".")
+        hour = [i for i in range(at + 1) if times[i] >= now - 3600]
+        labels = [".".join(steps[:n]) for n in range(len(steps), 0, -1)]
+        out.append([(w, len({people[i] for i in hour if f"{values[i]}.".startswith(f"{w}.")})) for w in labels])
+    return out
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_search_as_published_beside_its_slow_twin_on_a_stream(seed: int) -> None:
+    """``correct: false``: each decision is what the last hour alone asks for, whatever was missed before."""
+    times, people, values = crowd(700, seed, users=60, leaves=24)
+    times = np.round(times, 3).tolist()
+    tune = {"goal": {"k": 3, "probability": 0.7}, "every": "20m", "correct": False}
+    stream = z_anonymity(1, "1h", "path", key=KEY, tune=tune)
+    stream.push_many(times, people, values)
+    shown = slow_levels(times, people, values)
+
+    def p(now: float, z: int) -> float:
+        sets: dict[str, set[str]] = {}
+        for at, time in enumerate(times):
+            if now - 3600 <= time < now - 1e-9:
+                fit = [label for label, count in shown[at] if count >= z]
+                sets.setdefault(people[at], set()).update(fit[:1])
+        same = [frozenset(s) for s in sets.values()]
+        return sum(same.count(s) >= 3 for s in same) / len(same)
+
+    assert len(stream.decisions) > 10
+    for decision in stream.decisions:
+        now = decision.time / 1e6
+        assert decision.expected == pytest.approx(p(now, decision.z))
+        if decision.reachable and decision.z > 1:
+            assert decision.expected >= 0.7 > p(now, decision.z - 1)
 
 
 def independent(events: int, people: int, values: int, categories: int) -> pl.DataFrame:
@@ -301,6 +342,21 @@ def test_noise_beside_a_re_scan_by_algorithm_5(seed: int, count: bool, z: int, m
     resumed = z_anonymity(z, "1h", "path", key=KEY, snapshot=again.snapshot(), **options)
     rest = resumed.push_many(times[150:], people[150:], values[150:])
     assert first.fakes + [(e + 150, w, v) for e, w, v in rest.fakes] == fakes
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("count", [False, True])
+def test_noise_on_the_real_shop_beside_a_re_scan(shared: Path, count: bool) -> None:
+    """Every 25th event of three real hours: windows end, and values are as common as they really are."""
+    frame = real(shared)["ecommerce, real"].gather_every(25)
+    events = frame.select("time", "subject", "value").rows()
+    stream = z_anonymity(4, "1h", "path", key=KEY, noise={"most": 2, "count": count}, allow_noise=True)
+    out = stream.push_many(frame["time"], frame["subject"], frame["value"])
+    released, fakes, least = slow_noise(events, 4, 2, count)
+    assert len(fakes) > 20
+    assert out.values.to_list() == released
+    assert out.fakes == fakes
+    assert stream.figures()["least_real"] == least
 
 
 @given(st.integers(5, 12), st.integers(2, 8), st.integers(0, 100))

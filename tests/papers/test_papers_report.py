@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from shoal.experiments import z_data
-from shoal.experiments.report import others, thesis
-from shoal.experiments.report.claim import Claim, number, ratio, shape
+from shoal.experiments.report import examples, others, thesis
+from shoal.experiments.report.claim import VERDICTS, Claim, number, ratio, shape
 from shoal.experiments.report.deviations import DEVIATIONS, reason_of
 from shoal.experiments.report.whole import COLUMNS, report_page, run
 from shoal.experiments.z_streams import hidden
@@ -42,7 +42,7 @@ def test_all_five_papers_are_there_and_every_verdict_follows_from_its_numbers(re
     assert set(report["paper"]) == PAPERS
     assert not report.select("item", "what").is_duplicated().any()
     for claim in claims(report):
-        assert claim.verdict in ("same", "same shape", "differs", "nothing published")
+        assert claim.verdict in VERDICTS
         if claim.verdict == "same":
             assert judged_again(claim) == "same", claim
 
@@ -93,6 +93,17 @@ def test_the_page_shows_every_line(report):
     assert "differs" in html
 
 
+def test_a_worked_example_names_a_test_that_is_there(report):
+    """Every table and figure without a number stands on the page, with the test that does it again."""
+    known = {(c.paper, c.item) for c in claims(report)}
+    for claim in examples.examples():
+        assert (claim.paper, claim.item) in known
+        if claim.verdict == "worked example":
+            file, _, name = claim.ours.partition("::")
+            text = (CHECKED_IN.parents[2] / file).read_text()
+            assert not name or f"\ndef {name}(" in text, claim.ours
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("SHOAL_LONG") != "1", reason="some minutes; SHOAL_LONG=1 runs it")
 def test_the_whole_report_comes_out_again(report, tmp_path):
@@ -119,7 +130,7 @@ def test_at_one_z_noise_hides_nothing_more_and_leaves_more(monkeypatch, name, z)
     monkeypatch.setattr(z_data, "SHRINK", 0.05)
     frame = thesis.with_lead(name)
     before = hidden(frame, frame["value"])[1]
-    made = thesis._noisy(frame, True, (0.0, 1 / 6, 1 / 5, 1 / 4), before, z)
+    made = thesis.noisy(frame, True, (0.0, 1 / 6, 1 / 5, 1 / 4), before, z)
     assert len({anonymized for anonymized, _, _ in made}) == 1
     assert [left for _, _, left in made] == sorted(left for _, _, left in made)
     assert [volume for _, volume, _ in made] == sorted(volume for _, volume, _ in made)
