@@ -16,7 +16,7 @@ from shoal.experiments.progress import say
 from shoal.experiments.report import examples, others, thesis
 from shoal.experiments.report.claim import VERDICTS, Claim
 from shoal.experiments.report.deviations import reason_of
-from shoal.report.page import Figures, Grid, Points, Section, page
+from shoal.report.page import Block, Figures, Grid, Points, Section, page
 from shoal.report.page import write as write_page
 
 COLUMNS = ("paper", "item", "what", "published", "ours", "tolerance", "verdict", "reason")
@@ -58,12 +58,22 @@ def report_page(table: pl.DataFrame) -> str:
     """The page of a report. A reason that many lines share stands once, below, with its number."""
     counts = dict(table["verdict"].value_counts().rows())
     differs = table.filter(pl.col("verdict") == "differs")["reason"].unique(maintain_order=True).to_list()
-    number = {reason: f"reason {at}" for at, reason in enumerate(differs, 1)}
+    number = {reason: f"no. {at}" for at, reason in enumerate(differs, 1)}
     sections = [Section("In short", [Figures([(name, f"{counts.get(name, 0):,}", "") for name in VERDICTS])])]
     for (paper,), part in table.group_by("paper", maintain_order=True):
-        rows = [[*row[:-1], number.get(row[-1], row[-1])] for row in part.select(COLUMNS[1:]).rows()]
+        apart = pl.col("verdict").is_in(["worked example", "nothing published"])
+        compared, shown = part.filter(~apart), part.filter(apart)
+        rows = [
+            [*row[:-1], number.get(row[-1], row[-1])]
+            for _, item in compared.group_by("item", maintain_order=True)  # lines of one table stand together
+            for row in item.select(COLUMNS[1:]).rows()
+        ]
         marks = ["bad" if row[5] == "differs" else "" for row in rows]
-        sections.append(Section(str(paper), [Grid(list(COLUMNS[1:]), rows, marks=marks)]))
+        blocks: list[Block] = [Grid(list(COLUMNS[1:]), rows, marks=marks)] if rows else []
+        if shown.height:
+            head = ["item", "what", "ours", "verdict", "reason"]
+            blocks.append(Grid(head, shown.select(head).rows(), caption="Worked examples and drawings"))
+        sections.append(Section(str(paper), blocks))
     lines = dict(table["reason"].value_counts().rows())
     reasons = [(f"{number[reason]} ({lines[reason]} lines)", reason) for reason in differs]
     sections.append(Section("Why ours differs", [Points(reasons)]))
