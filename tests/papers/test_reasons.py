@@ -24,6 +24,7 @@ from shoal.experiments.report.deviations import (
     PLACES,
     RARE,
     TEXT,
+    THINNED,
     TUNED,
     Reason,
 )  # fmt: skip
@@ -137,6 +138,19 @@ def test_what_positions_lose_does_not_follow_from_z():
     assert all(ours < said - 5 for ours, said in zip(beside.volume[1:], volume[1:], strict=True))
     assert alone.anonymized[0] == pytest.approx(ALONE["positions"][0][0], abs=3)
     assert all(ours < said - 20 for ours, said in zip(alone.volume[1:], ALONE["positions"][1][1:], strict=True))
+
+
+def test_thinned_domains_withhold_less_at_the_same_share_of_z():
+    """:data:`THINNED`: the fewer of both are kept, the more of the people has each category left."""
+    assert "categories" in THINNED.text
+
+    def withheld(part: float) -> float:
+        frame = stream("domains", part, hours=(15.0, 16.2))
+        return 100 * play(frame, round(1300 * part))[0].counters["withheld"] / frame.height
+
+    few, more, most = (withheld(part) for part in (0.08, 0.2, 0.5))
+    assert few < more < most
+    assert more < BESIDE["domains"][1][0] - 5
 
 
 def test_generated_provinces_are_less_crowded():

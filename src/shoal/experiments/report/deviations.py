@@ -44,6 +44,12 @@ TUNED = Reason(
     "first hours of the real one; at the z that withholds the published share, every other column comes out",
     "test_reasons.py::test_at_another_z_the_shop_is_as_published",
 )
+THINNED = Reason(
+    "domains are run with two in ten people and two in ten categories: each has more of the people, so that at the "
+    "same share of z less is withheld, and more lies just below z",
+    "test_reasons.py::test_thinned_domains_withhold_less_at_the_same_share_of_z",
+    "what is withheld",
+)
 NEAR = Reason(
     "not z: also at the z that withholds the published share, fewer positions lie just below z, and fewer pairs are "
     "invented; how many do is not published",
