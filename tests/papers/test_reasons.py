@@ -19,15 +19,17 @@ from shoal.experiments.report.deviations import (
     CUT,
     DEVIATIONS,
     LEFT,
+    LOWER,
     MIDDLE,
     NEAR,
     PLACES,
     RARE,
+    SITES,
     TEXT,
     THINNED,
     TUNED,
     Reason,
-)  # fmt: skip
+)
 from shoal.experiments.report.thesis import ALONE, BESIDE
 from shoal.experiments.z_data import play
 from shoal.experiments.z_streams import hidden
@@ -61,12 +63,12 @@ class Found(NamedTuple):
 
 @cache
 def at_the_published_share(name: str, generalize: bool) -> Found:
-    """Chapter 6 at the z that withholds what the thesis withholds without noise, with three in ten people.
+    """Chapter 6 at the z that withholds what the thesis withholds without noise, with some of the people.
 
     An event lacks as many people as z has more than it: of thinned people and a thinned z, invented pairs are thinned.
     """
-    part = 0.3
-    frame = stream(name, part, hours=(15.0, 17.0))
+    part = 0.1 if name == "domains" else 0.3
+    frame = stream(name, part, hours=(15.0, 16.5))
     share = (BESIDE[name][1] if generalize else ALONE[name][0])[0]
 
     def withheld(z: int) -> float:
@@ -97,6 +99,15 @@ def test_at_another_z_the_shop_is_as_published():
     assert beside.anonymized == pytest.approx(anonymized, abs=1)
     assert beside.volume == pytest.approx(volume, abs=20)
     assert beside.residual == pytest.approx(residual, abs=2)
+
+
+def test_at_another_z_domains_are_withheld_as_published():
+    """:data:`LOWER` and :data:`SITES`: one number gives z and the others of Table 6.1 follow, those of 6.2 do not."""
+    assert "lower z" in LOWER.text
+    assert "not z" in SITES.text
+    found = at_the_published_share("domains", False)
+    assert found.anonymized == pytest.approx(ALONE["domains"][0], abs=3)
+    assert all(ours > said + 20 for ours, said in zip(found.volume[2:], ALONE["domains"][1][2:], strict=True))
 
 
 def one_category(frame: pl.DataFrame) -> float:
@@ -216,12 +227,9 @@ def test_a_text_longer_than_the_prefix_is_cut():
 
 
 @pytest.mark.parametrize("reason", sorted({reason for _, reason in DEVIATIONS}))
-def test_a_reason_names_a_test_that_is_there_or_says_that_there_is_none(reason):
+def test_a_reason_names_a_test_that_is_there(reason):
+    """A reason that nobody tried is a guess: none is left, and none may come."""
     said = str(reason)
-    if not reason.test:
-        assert said.endswith("[not tested]")
-        assert "tests/" not in reason.text
-        return
     file, _, name = reason.test.partition("::")
     assert f"\ndef {name}(" in (PAPERS / file).read_text(), reason.test
     assert said.startswith(reason.text)

@@ -44,6 +44,16 @@ TUNED = Reason(
     "first hours of the real one; at the z that withholds the published share, every other column comes out",
     "test_reasons.py::test_at_another_z_the_shop_is_as_published",
 )
+LOWER = Reason(
+    "the search finds a lower z on our domains: which z a goal needs hangs on the sites that people combine, and these "
+    "are not published; at the z that withholds the published share, the other columns of Table 6.1 come out",
+    "test_reasons.py::test_at_another_z_domains_are_withheld_as_published",
+)
+SITES = Reason(
+    "not z: also at the z that withholds the published share, more sites lie just below z, and more pairs are "
+    "invented; how many do is not published",
+    "test_reasons.py::test_at_another_z_domains_are_withheld_as_published",
+)
 THINNED = Reason(
     "domains are run with two in ten people and two in ten categories: each has more of the people, so that at the "
     "same share of z less is withheld, and more lies just below z",
@@ -59,11 +69,6 @@ LEFT = Reason(
     "not z: also at the z that withholds the published share, less is left of positions; what people combine is not "
     "published",
     "test_reasons.py::test_what_positions_lose_does_not_follow_from_z",
-)
-HOURLY = Reason(
-    "by a hundredth of a point: the z of an hour hangs a little on the noise before it; at one z nothing changes, and "
-    "the thesis prints tenths",
-    "test_papers_report.py::test_at_one_z_noise_hides_nothing_more_and_leaves_more",
 )
 PLACES = Reason(
     "the generated cities are a little more and the provinces less crowded than the published ones: counted in the "
@@ -98,14 +103,14 @@ CUT = Reason(
 DEVIATIONS: tuple[tuple[str, Reason], ...] = (
     (r"Table 4\.3, positions: z = 150: (province|region), %", PLACES),
     (r"Table 6\.1, ecommerce, diff max .*: anonymized, %", TUNED),
-    (r"Table 6\.1, domains, diff max z/3: anonymized, %", TUNED),
-    (r"Table 6\.[345], .*: anonymized, %", TUNED),
-    (r"Table 6\.1, positions, diff max z/2: anonymized, %", NEAR),
-    (r"Table 6\.2, ecommerce, diff max z/2: volume, %", NEAR),
-    (r"Table 6\.2, (domains|positions), diff max z/[234]: volume, %", NEAR),
-    (r"Table 6\.[345], (ecommerce|domains|positions), diff max z/[456]: volume, %", NEAR),
-    (r"Table 6\.[345], .*: residual, %", LEFT),
-    (r"Table 6\.5, positions: noise changes nothing of what is anonymized", HOURLY),
+    (r"Table 6\.2, ecommerce, diff max z/2: volume, %", TUNED),
+    (r"Table 6\.3, ecommerce, diff max .*: anonymized, %", TUNED),
+    (r"Table 6\.1, domains, diff max .*: anonymized, %", LOWER),
+    (r"Table 6\.2, domains, diff max z/[23]: volume, %", SITES),
+    (r"Table 6\.4, domains, diff max .*: (anonymized|volume), %", THINNED),
+    (r"Table 6\.2, positions, diff max z/[234]: volume, %", NEAR),
+    (r"Table 6\.5, positions, diff max z/4: volume, %", NEAR),
+    (r"Table 6\.5, positions, diff max .*: residual, %", LEFT),
     (r"Figure 3a, A = 5,000, z = 20, k = 2, exact", FORMULA),
     (r"Figure 4, z = (20|36), k = [24], exact", FORMULA),
     (r"Figure 5, U = 22,000, z = 9, k = 2, exact", FORMULA),
