@@ -68,7 +68,7 @@ def at_the_published_share(name: str, generalize: bool) -> Found:
     An event lacks as many people as z has more than it: of thinned people and a thinned z, invented pairs are thinned.
     """
     part = 0.1 if name == "domains" else 0.3
-    frame = stream(name, part, hours=(15.0, 16.5))
+    frame = stream(name, part, hours=(15.0, 16.5 if name == "domains" else 17.0))
     share = (BESIDE[name][1] if generalize else ALONE[name][0])[0]
 
     def withheld(z: int) -> float:
@@ -90,11 +90,12 @@ def at_the_published_share(name: str, generalize: bool) -> Found:
 
 
 def test_at_another_z_the_shop_is_as_published():
-    """:data:`TUNED`: only z is another; one number gives it, and every other column of Tables 6.1 to 6.3 follows."""
+    """:data:`TUNED`: one number gives z, and the other columns of Tables 6.1 to 6.3 follow; of 6.2 all but the last."""
     assert "another z" in TUNED.text
     alone, beside = at_the_published_share("ecommerce", False), at_the_published_share("ecommerce", True)
     assert alone.anonymized == pytest.approx(ALONE["ecommerce"][0], abs=3)
-    assert alone.volume == pytest.approx(ALONE["ecommerce"][1], abs=30)
+    assert alone.volume[:3] == pytest.approx(ALONE["ecommerce"][1][:3], abs=10)
+    assert alone.volume[3] < ALONE["ecommerce"][1][3] - 20  # :data:`NEAR`
     _, anonymized, volume, residual = BESIDE["ecommerce"]
     assert beside.anonymized == pytest.approx(anonymized, abs=1)
     assert beside.volume == pytest.approx(volume, abs=20)
