@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import polars as pl
 
@@ -15,33 +15,23 @@ from shoal.core.hierarchy import Hierarchy
 from shoal.core.keys import KeyRing
 from shoal.core.release import Release
 from shoal.core.schema import Schema
-from shoal.core.table import hierarchy_for
-from shoal.measures.attack import Attack, join, members
-from shoal.measures.z_plan import Plan, planned
-from shoal.measures.zk_model import Model
 from shoal.policy.document import Policy
-from shoal.policy.load import load
 from shoal.promises.base import Promise
 from shoal.release.arguments import Argument, column_names, number, stated_names, whole
-from shoal.release.arguments import policy as checked_policy
-from shoal.release.checked import Checked, checked
-from shoal.release.compare import Comparison
-from shoal.release.compare import compare as compared
-from shoal.release.job import job_of, judge_of
-from shoal.release.options import schema_of
-from shoal.release.promised import tightened
-from shoal.release.stream import StreamJob
-from shoal.release.tune import Varied
-from shoal.release.tune import tune as tuned
-from shoal.release.tuned import Goal, Tuning
 from shoal.release.wishes import Wishes
-from shoal.report.measured import Measured, measured
-from shoal.report.series_report import SeriesReport
-from shoal.series.narrowing import narrow
-from shoal.series.release import SeriesRelease
-from shoal.tables.base import Progress, TableMethod
-from shoal.verifier import Verdict
-from shoal.verifier import intersection as intersect
+
+# the rest is loaded by the call that needs it: who verifies needs no method, and who releases a table no stream
+if TYPE_CHECKING:
+    from shoal.measures.attack import Attack
+    from shoal.measures.z_plan import Plan
+    from shoal.release.checked import Checked
+    from shoal.release.compare import Comparison
+    from shoal.release.tuned import Tuning
+    from shoal.report.measured import Measured
+    from shoal.report.series_report import SeriesReport
+    from shoal.series.release import SeriesRelease
+    from shoal.tables.base import Progress, TableMethod
+    from shoal.verifier import Verdict
 
 Quasi = str | Sequence[str] | Mapping[str, Hierarchy | str | Mapping[str, Any] | None]
 
@@ -135,6 +125,8 @@ def anonymize_series(data: Any, *, k: int, p: int, **asked: Any) -> tuple[Series
 
 
 def _run(data: Any, asked: dict[str, Any], promising: str | None) -> Release:
+    from shoal.release.job import job_of
+
     progress: Callable[[float, str], None] | None = asked.pop("progress", None)
     job = job_of(Wishes(asked))
     if promising is not None and not job.promises:
@@ -159,6 +151,8 @@ def verify(
     >>> bool(shoal.verify(pl.DataFrame({"age": ["[20, 29]", "[20, 29]", "31"]}), quasi=["age"], k=2))
     False
     """
+    from shoal.release.judges import judge_of
+
     judge = judge_of(Wishes(asked))
     frame = from_any(data)[0]
     events = None if original is None else from_any(original)[0]
@@ -176,6 +170,8 @@ def measure(
     >>> found.k, found.sensitive["diag"].distinct, found.risk.unique
     (1, 1, 1)
     """
+    from shoal.report.measured import measured
+
     frame, _ = from_any(data)
     known = stated_names("quasi", quasi)
     about = column_names(Argument("sensitive", "sensitive"), sensitive)
@@ -200,11 +196,16 @@ def attack(
     >>> shoal.attack(pl.DataFrame({"age": ["[20, 29]"]}), register, on=["age"]).unique
     0
     """
+    from shoal.core.table import hierarchy_for
+    from shoal.measures.attack import join, members
+
     shown, known = from_any(released)[0], from_any(register)[0]
     names = stated_names("on", on)
     for frame, where in ((shown, "release"), (known, "register")):
         require(frame, names, where)
     if representatives is not None:
+        from shoal.series.narrowing import narrow
+
         shown = narrow(shown, from_any(representatives)[0], names)
     nodes = {}
     if schema is not None:
@@ -233,6 +234,10 @@ def compare(
     >>> shoal.compare(people, quasi=["age", "sex"], methods="datafly", k=[2, 5])
     <Comparison of 2 releases, 2 on the frontier>
     """
+    from shoal.release.columns import schema_of
+    from shoal.release.compare import compare as compared
+    from shoal.release.promised import tightened
+
     wishes = Wishes(asked)
     chosen = schema_of(wishes)
     promises, _ = tightened((), chosen, wishes)
@@ -270,6 +275,10 @@ def tune(
     >>> shoal.anonymize(people, quasi=["age", "sex"], method="mondrian", seed=1, **found.best.settings).report.verified
     True
     """
+    from shoal.release.tune import Varied
+    from shoal.release.tune import tune as tuned
+    from shoal.release.tuned import Goal
+
     several = {name: _several(asked.pop(name, ())) for name in ("k", "z", "window", "delay")}
     counted = {n: [whole(Argument(n, n), v) for v in values] for n, values in several.items() if n != "window"}
     shares = {n: None if v is None else _share(n, v) for n, v in (("max_loss", max_loss), ("max_risk", max_risk))}
@@ -302,6 +311,10 @@ def check(policy: str | Path | Policy, data: Any = None, *, together: int = 2, k
     >>> shoal.check(policy, pl.DataFrame({"name": ["F. Ott"], "diag": ["E10"]}))
     <Checked: 1 views, 0 failed, 0 sets of roles compared>
     """
+    from shoal.policy.load import load
+    from shoal.release.arguments import policy as checked_policy
+    from shoal.release.checked import checked
+
     found = policy if isinstance(policy, Policy) else load(checked_policy(Argument("policy", "policy"), policy))
     frame = None if data is None else from_any(data)[0]
     return checked(found, frame, keys=keys, together=whole(Argument("together", "together"), together))
@@ -320,6 +333,9 @@ def stream(events: Any, **asked: Any) -> Release:
     >>> shoal.stream(visits, z=2, window="1h").data["value"].to_list()
     ['x']
     """
+    from shoal.release.job import job_of
+    from shoal.release.stream import StreamJob
+
     job = job_of(Wishes(asked))
     if not isinstance(job, StreamJob):
         raise UsageError("this is no stream", where="stream", hint="give z and window, or a view with a stream method")
@@ -345,6 +361,9 @@ def plan(
     >>> shoal.plan(z=20, k=2, method="paper2020")
     <Plan: z = 20 makes 86.9% of the people 2-anonymous>
     """
+    from shoal.measures.z_plan import planned
+    from shoal.measures.zk_model import Model
+
     known = [f.name for f in fields(Model) if f.init]
     wrong = next((name for name in people if name not in known), None)
     if wrong is not None:
@@ -361,6 +380,8 @@ def intersection(before: Any, after: Any, quasi: Sequence[str], subject: str) ->
     >>> intersection(before, before.with_columns(age=pl.Series(["a", "b"])), ["age"], "who")["unique"]
     2
     """
+    from shoal.verifier import intersection as intersect
+
     first, second = from_any(before)[0], from_any(after)[0]
     for frame, where in ((first, "previous"), (second, "release")):
         require(frame, [*quasi, subject], where)

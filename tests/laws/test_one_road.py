@@ -13,7 +13,8 @@ import shoal
 from shoal.core.keys import KeyRing
 from shoal.datasets.hospital import hospital
 from shoal.policy.load import load, parse
-from shoal.release.job import job_of, judge_of
+from shoal.release.job import job_of
+from shoal.release.judges import judge_of
 from shoal.release.stream import LocalRunner
 from shoal.release.wishes import Wishes
 from tests.cli.in_process import call

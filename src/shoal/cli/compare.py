@@ -45,8 +45,8 @@ def compare(
     """
     from shoal.connect import files
     from shoal.connect.formats import title_of
+    from shoal.release.columns import schema_of
     from shoal.release.compare import compare as run
-    from shoal.release.options import schema_of
     from shoal.release.promised import tightened
     from shoal.report.chart import draw
 

@@ -108,7 +108,7 @@ def _judge(policy: Policy, role: str) -> Judge | None:
 
     from shoal.core.schema import Column, Schema
     from shoal.promises.base import those_about
-    from shoal.release.job import judge_of
+    from shoal.release.judges import judge_of
     from shoal.release.wishes import Wishes
     from shoal.runtime.kafka.serve.stateful import reuses
     from shoal.runtime.kafka.tools.observed import COLUMNS, KEY, PARTITION, joined

@@ -100,7 +100,7 @@ def _profile(frame: pl.DataFrame, subject: str | None, events: OfEvents, json: b
     from pathlib import Path
 
     from shoal.connect.files import write_text
-    from shoal.release.options import as_hierarchy
+    from shoal.release.columns import as_hierarchy
     from shoal.report import stream_profile
     from shoal.report.stream_page import profile_page
 

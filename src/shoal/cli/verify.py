@@ -79,7 +79,7 @@ def verify(
     from shoal.api import intersection
     from shoal.connect import files
     from shoal.promises.base import those_about
-    from shoal.release.job import judge_of
+    from shoal.release.judges import judge_of
 
     judge = judge_of(wishes(by, columns, promised, stream))
     original = stream.original

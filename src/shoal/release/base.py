@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from shoal.core.keys import KeyRing
 from shoal.core.release import Release
@@ -32,6 +32,7 @@ class Job:
     ('release', 3)
     """
 
+    noun: ClassVar[str] = "a view without promises"  # in messages
     title: str
     schema: Schema
     promises: tuple[Promise, ...] = ()

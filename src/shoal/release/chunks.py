@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import polars as pl
@@ -114,6 +114,8 @@ class ChunkReport(msgspec.Struct, frozen=True, kw_only=True):
 @dataclass(frozen=True, kw_only=True)
 class ChunksJob(Job):
     """One more chunk of a growing table, whose state is in a file."""
+
+    noun: ClassVar[str] = "a chunk of a growing table"
 
     state: Path
     method: TableMethod | None = None

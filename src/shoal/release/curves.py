@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -38,6 +38,8 @@ class CurvesJob(Job):
     >>> job_of(Wishes({"series": True, "k": 6, "p": 3})).promises
     (KPAnonymity(k=6, p=3),)
     """
+
+    noun: ClassVar[str] = "curves"
 
     policy: Policy | None = None
     cells: str = "text"

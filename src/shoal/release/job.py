@@ -16,28 +16,19 @@ from shoal.policy.load import load
 from shoal.promises.base import those_about
 from shoal.release.adversary import LINKED_ROWS, UNIQUE_PLAIN
 from shoal.release.base import Job
-from shoal.release.chunks import ChunksJob
-from shoal.release.curves import CurvesJob, about_curves, view_reading
-from shoal.release.joining import JoiningJob, joining_job
-from shoal.release.judge import Judge
-from shoal.release.methods import method_of, series_words, with_effort
-from shoal.release.options import (
+from shoal.release.common import (
     OF_CURVES,
     OF_STREAMS,
     Common,
     earlier_releases,
-    is_compact,
-    judge_of_options,
     nothing_to_waive,
-    of_options,
     reported,
     saved_model,
-    with_means,
 )
+from shoal.release.methods import method_of, series_words, with_effort
+from shoal.release.options import of_options
 from shoal.release.promised import refuse_nothing, tightened
 from shoal.release.register import register_of
-from shoal.release.roles import MasksJob
-from shoal.release.stream import StreamJob, stream_job
 from shoal.release.stream_names import linking
 from shoal.release.table import TableJob
 from shoal.release.wishes import Wishes
@@ -57,6 +48,8 @@ def job_of(wishes: Wishes) -> Job:
     wishes.take("json")  # how the report is printed: every job has one
     if wishes.has("model"):
         common = Common.of(wishes, "new rows")
+        from shoal.release.joining import joining_job
+
         kept = (LINKED_ROWS, UNIQUE_PLAIN)
         nothing_to_waive(wishes, common._asdict(), "the groups are those of the release before", order=True, but=kept)
         job: Job = joining_job(wishes, common.keys, common._asdict())
@@ -67,11 +60,7 @@ def job_of(wishes: Wishes) -> Job:
 
 
 def _noun(job: Job) -> str:
-    kind = {TableJob: "a table", CurvesJob: "curves", ChunksJob: "a chunk of a growing table", StreamJob: "a stream"}
-    if isinstance(job, JoiningJob):
-        return "new rows of a release: its model says what they are and what is promised"
-    noun = kind.get(type(job), "a view without promises")
-    return f"{noun} released by a policy" if job.view is not None else noun
+    return f"{job.noun} released by a policy" if job.view is not None else job.noun
 
 
 def _hint(job: Job) -> str:
@@ -99,12 +88,16 @@ def _of_policy(wishes: Wishes) -> Job:
             raise PolicyError(
                 "the view names a method and promises nothing", where=where, hint="say what it must keep: `promises:`"
             )
+        from shoal.release.roles import MasksJob
+
         nothing_to_waive(wishes, more, "the view promises nothing", order=True)
         return MasksJob(
             schema=policy.schema, view=view, types=policy.types(), exact=tuple(policy.exact(chosen)), **more
         )
     method = method_of(wishes, (TABLE_METHODS, STREAM_METHODS), chosen.method)
     if isinstance(method, StreamMethod):
+        from shoal.release.stream import stream_job
+
         kept = (LINKED_ROWS,) if linking(view, promises) else ()
         nothing_to_waive(wishes, reported(wishes, more), OF_STREAMS, but=kept)
         return stream_job(policy, chosen.name, more.pop("keys"), method=method, **more)
@@ -131,7 +124,10 @@ def _of_policy(wishes: Wishes) -> Job:
     )
 
 
-def _curves_of_policy(policy: Policy, chosen: View, view: RoleView, more: dict[str, Any], wishes: Wishes) -> CurvesJob:
+def _curves_of_policy(policy: Policy, chosen: View, view: RoleView, more: dict[str, Any], wishes: Wishes) -> Job:
+    from shoal.release.curve_options import is_compact, with_means
+    from shoal.release.curves import CurvesJob, about_curves, view_reading
+
     _, others = about_curves(more["promises"])
     nothing_to_waive(wishes, more, OF_CURVES)
     reading = series_words(wishes, chosen.method, others=others)
@@ -148,32 +144,3 @@ def _curves_of_policy(policy: Policy, chosen: View, view: RoleView, more: dict[s
         **reported(wishes, more),
     )
     return dataclasses.replace(job, reading={**reading, **view_reading(policy, view)})
-
-
-def judge_of(wishes: Wishes) -> Judge:
-    """The judge of a released file: by a policy's view or by options, with the same rules as for a job.
-
-    >>> judge_of(Wishes({"quasi": ["age"], "k": 5})).promises
-    (KAnonymity(k=5),)
-    """
-    if not wishes.has("policy"):
-        judge = judge_of_options(wishes)
-        wishes.done("this verdict")
-        return judge
-    given = wishes.take("policy")
-    policy: Policy = given if isinstance(given, Policy) else load(given)
-    chosen = policy.view(wishes.take("view"))
-    view = RoleView.of(policy, chosen.name)
-    shown = Schema({n: c for n, c in policy.schema.columns.items() if n not in view.hides})
-    promises, _ = tightened(chosen.promises, shown, wishes)
-    subject = policy.schema.subject
-    judge = Judge(
-        policy.schema,
-        promises,
-        subject if subject is not None and subject not in view.hides else None,
-        view,
-        hidden=frozenset(view.hides),
-        register=register_of(wishes, promises, policy.schema, view),
-    )
-    wishes.done("a verdict by a policy", "the policy says what the columns are: leave the option out")
-    return judge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -36,6 +36,8 @@ class JoiningJob(Job):
     They pass the same guards as a release: the types of its columns, the judge over all rows so far, the adversary over
     the new ones, and an order that tells nothing.
     """
+
+    noun: ClassVar[str] = "new rows of a release: its model says what they are and what is promised"
 
     model: Path
 

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -53,6 +53,8 @@ class StreamJob(Job):
     >>> job.columns, job.key() == job.lasting_key()
     (['time', 'subject', 'value'], True)
     """
+
+    noun: ClassVar[str] = "a stream"
 
     title: str = "stream"
     method: StreamMethod

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import msgspec
 import numpy as np
@@ -55,6 +55,8 @@ class TableJob(Job):
     >>> sorted(job.run(pl.DataFrame({"age": [20, 21, 50, 52]})).data["age"])
     ['[20, 21]', '[20, 21]', '[50, 52]', '[50, 52]']
     """
+
+    noun: ClassVar[str] = "a table"
 
     method: TableMethod
     policy: Policy | None = None

@@ -1,0 +1,98 @@
+"""The judge of a released file: by a policy's view or by options, with the same rules as for a job.
+
+Apart from jobs, because who judges a release needs none of the methods that make one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from shoal.core.schema import Column, Schema
+from shoal.policy.document import Policy
+from shoal.policy.load import load
+from shoal.promises.base import Promise
+from shoal.promises.kp_anonymity import KPAnonymity
+from shoal.promises.z_anonymity import ZAnonymity
+from shoal.release.columns import schema_of
+from shoal.release.judge import Judge
+from shoal.release.promised import tightened
+from shoal.release.register import register_of
+from shoal.release.wishes import Wishes
+from shoal.views.role_view import RoleView
+
+
+def judge_of(wishes: Wishes) -> Judge:
+    """The judge of a released file: by a policy's view or by options, with the same rules as for a job.
+
+    >>> judge_of(Wishes({"quasi": ["age"], "k": 5})).promises
+    (KAnonymity(k=5),)
+    """
+    if not wishes.has("policy"):
+        judge = judge_of_options(wishes)
+        wishes.done("this verdict")
+        return judge
+    given = wishes.take("policy")
+    policy: Policy = given if isinstance(given, Policy) else load(given)
+    chosen = policy.view(wishes.take("view"))
+    view = RoleView.of(policy, chosen.name)
+    shown = Schema({n: c for n, c in policy.schema.columns.items() if n not in view.hides})
+    promises, _ = tightened(chosen.promises, shown, wishes)
+    subject = policy.schema.subject
+    judge = Judge(
+        policy.schema,
+        promises,
+        subject if subject is not None and subject not in view.hides else None,
+        view,
+        hidden=frozenset(view.hides),
+        register=register_of(wishes, promises, policy.schema, view),
+    )
+    wishes.done("a verdict by a policy", "the policy says what the columns are: leave the option out")
+    return judge
+
+
+def judge_of_options(wishes: Wishes) -> Judge:
+    """The judge that options describe.
+
+    >>> judge_of_options(Wishes({"quasi": ["age"], "k": 3})).quasi
+    ['age']
+    """
+    if wishes.has("view"):
+        wishes.refuse("view", "views are defined in a policy", "give the policy, too")
+    if wishes.has("p"):
+        if not wishes.has("k"):
+            wishes.refuse("p", "curves need k and p", "for example k=16 and p=6")
+        promised: tuple[Promise, ...] = (KPAnonymity(wishes.take("k"), wishes.take("p")),)
+        instants = wishes.take("quasi")
+        schema = _judged(wishes)
+        promises, _ = tightened(promised, schema, wishes)
+        return Judge(schema, promises, instants=None if instants is None else tuple(instants))
+    if wishes.has("z"):
+        return _judge_of_stream(wishes)
+    subject = wishes.take("subject")
+    schema = _judged(wishes)
+    if not schema.quasi:
+        wishes.refuse("quasi", "no quasi columns", "name them, or give a policy")
+    promises, _ = tightened((), schema, wishes)
+    return Judge(schema, promises, subject, register=register_of(wishes, promises, schema))
+
+
+def _judged(wishes: Wishes) -> Schema:
+    """The columns a verdict is about."""
+    schema = wishes.take("schema")
+    about = {name: wishes.take(name, ()) for name in ("quasi", "sensitive")}
+    # beside a register, a hierarchy says which people a label may stand for
+    declared = isinstance(about["quasi"], Mapping) and any(h is not None for h in about["quasi"].values())
+    if declared and not wishes.has("register"):
+        wishes.refuse("hierarchy", "has no effect: what reads alike is a group, however it was made", "leave it out")
+    return schema if schema is not None else schema_of(Wishes(about))
+
+
+def _judge_of_stream(wishes: Wishes) -> Judge:
+    subject, z, window = wishes.take("subject"), wishes.take("z"), wishes.take("window")
+    if window is None or subject is None:
+        both = f"give {wishes.spelled('window')} and {wishes.spelled('subject')}"
+        wishes.refuse("z", "z-anonymity needs a window and a subject", both)
+    time, unit = wishes.take("time", "time"), wishes.take("unit", "s")
+    given = schema_of(Wishes({"quasi": wishes.take("quasi", ())}))
+    columns = {**given.columns, subject: Column("subject"), time: Column("time", unit=unit)}
+    return Judge(Schema(columns), (ZAnonymity(z, window),))
