@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from numba import typeof
 from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
@@ -119,11 +120,21 @@ class Kernel(CPUDispatcher):
         known = set(self.overloads)
         compiler: Any = super()
         found = compiler._compile_for_args(*arguments, **named)
+        self._keep(known, arguments)
+        return found
+
+    def entry(self, *example: Any) -> Any:
+        """The code for arguments of the kinds of ``example``, past the choice between kinds."""
+        known = set(self.overloads)
+        found = self.compile(tuple(typeof(value) for value in example))
+        self._keep(known, example)
+        return found
+
+    def _keep(self, known: set[Any], arguments: tuple[Any, ...]) -> None:
         made: dict[Any, Any] = self.overloads
         for kinds in set(made) - known:
             if made[kinds].library._compiled_object is not None:  # as it is when it was loaded
                 keep(self.py_func, arguments, made[kinds])
-        return found
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """The types of a call from another kernel."""

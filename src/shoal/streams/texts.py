@@ -100,11 +100,11 @@ class Near:
         self._cuts, self._prints = np.zeros(width, np.int64), np.zeros(width, np.int64)
         self._rest: list[NDArray[Any]] = [halves.astype(np.int64)]
         if separator is None:
-            self._run = swift(print_next, "(int64, int64)")
+            self._run = swift(print_next, 0, 0)
         else:
             form, ends = np.array([depth, reverse], np.int64), np.zeros(MOST_STEPS, np.int64)
             self._rest += [separator.copy(), form, ends, self._cuts, self._prints]
-            self._run = swift(chain_next, "(int64, int64)")
+            self._run = swift(chain_next, 0, 0)
         self._hand()
 
     def print(self, raw: bytes) -> int:

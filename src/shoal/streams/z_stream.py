@@ -95,8 +95,8 @@ class ZStream:
         self._people: dict[str, int] = {}
         self._values: dict[str, tuple[int, list[str]]] = {}
         self._whole: dict[int, int] = {}
-        self._decide = swift(decide_next, "(int64, int64, int64, int64)")
-        self._decide_at = swift(decide_at, "(int64, float64, int64, int64)")
+        self._decide = swift(decide_next, 0, 0, 0, 0)
+        self._decide_at = swift(decide_at, 0, 0.0, 0, 0)
         self._chains = np.zeros((KNOWN, 1), np.int64)
         self._log = np.ones(1, np.int64)
         if snapshot is not None:

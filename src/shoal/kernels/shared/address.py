@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from shoal.kernels.compile import builtin, instruction, kernel
+from shoal.kernels.compile import PLAIN, builtin, instruction, kernel
+from shoal.kernels.lazy import Lazy
+from shoal.kernels.ready import find
 
 
 @instruction
@@ -69,10 +71,14 @@ def bytes_at(address, which):
     return carray(_pointer(handle[2 * which]), (handle[2 * which + 1],), np.uint8)
 
 
-def swift(function: Any, types_of: str) -> Callable[..., int]:
-    """A kernel of plain numbers as it is called straight away, without looking up its types at every call."""
-    made: Callable[..., int] = function.compile(types_of)
-    return made
+def swift(function: Any, *example: float) -> Callable[..., int]:
+    """A kernel of plain numbers, such as those of ``example``, to be called straight away: without looking up its
+    types at every call, and without the compiler where an earlier run has compiled it.
+    """
+    if PLAIN:
+        return function  # type: ignore[no-any-return]
+    plain = function.__wrapped__ if isinstance(function, Lazy) else function.py_func
+    return find(plain, example) or function.entry(*example)  # type: ignore[no-any-return]
 
 
 def address_of(array: np.ndarray) -> int:
