@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from shoal.kernels import lazy, ready
+from shoal.cli.terminal import progress
+from shoal.kernels import lazy, ready, talk
 from shoal.kernels.compile import PLAIN, kernel, light
-from shoal.kernels.talk import compiling
+from shoal.kernels.waiting import Waiting
 
 pytestmark = pytest.mark.skipif(PLAIN, reason="kernels are not compiled here")
 
@@ -57,22 +58,70 @@ def test_a_light_kernel_is_python_for_python_and_compiled_for_kernels():
     assert not _long(np.zeros(2))
 
 
-def test_the_first_wait_is_announced_once_where_somebody_looks(monkeypatch):
-    class Screen(io.StringIO):
-        def isatty(self):
-            return True
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
 
-    screen = Screen()
-    compiling.cache_clear()
-    monkeypatch.setattr(sys, "stderr", screen)
-    compiling()
-    compiling()
-    assert screen.getvalue().count("compiling for this machine, once") == 1
-    compiling.cache_clear()
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
+
+@pytest.fixture
+def unsaid(monkeypatch):
+    monkeypatch.setattr(talk, "_said", False)
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # another test may have started a notebook
-    compiling()
+    return monkeypatch
+
+
+def test_the_first_wait_is_announced_once_where_somebody_looks(unsaid):
+    screen = Screen()
+    unsaid.setattr(sys, "stderr", screen)
+    for left in (2, 1):
+        talk.show(1 - left / 3, left)
+    talk.show(1.0, 0)
+    assert screen.getvalue().count("compiling for this machine, once") == 1
+    assert "about 2 parts left" in screen.getvalue()
+    assert screen.getvalue().endswith(" \r")  # the bar is gone, and what comes next begins a line
+    unsaid.setattr(sys, "stderr", io.StringIO())
+    talk.show(0.5, 1)
     assert not sys.stderr.getvalue()
+
+
+def test_a_notebook_is_told_of_the_wait(unsaid):
+    unsaid.setattr(sys, "stderr", io.StringIO())
+    unsaid.setitem(sys.modules, "ipykernel", sys)
+    talk.show(0.5, 1)
+    assert "compiling for this machine, once" in sys.stderr.getvalue()
+
+
+def test_what_is_left_falls_to_nothing_and_the_bar_never_goes_back(unsaid):
+    told = []
+    waits = Waiting(lambda: [_plain(_twice), _plain(_long)])
+    functions = [_plain(_shifted), _plain(_twice)]
+    with talk.listening(lambda share, words: told.append((share, words))):
+        waits.begin(functions[1])
+        waits.part(functions[0])
+        waits.end(functions[1])
+        waits.begin(_plain(_long))
+        waits.end(_plain(_long))
+    shares = [share for share, words in told if words]
+    assert shares == sorted(shares)
+    assert shares[0] == 0
+    assert shares[-1] > 0.5
+    assert [words for _, words in told] == ["about 6 parts left", "about 5 parts left", "", "about 3 parts left", ""]
+
+
+def _plain(value):
+    return value.__wrapped__ if isinstance(value, lazy.Lazy) else value.py_func
+
+
+def test_the_bar_of_a_command_shows_the_wait_and_hides_it_again(unsaid):
+    screen = Screen()
+    unsaid.setattr(sys, "stderr", screen)
+    unsaid.setenv("TERM", "xterm")
+    unsaid.setenv("COLUMNS", "100")
+    with progress("anonymizing") as tell:
+        tell(0.1, "opening tuples")
+        talk.show(0.5, 7)
+        assert talk._listeners
+    assert not talk._listeners
 
 
 @pytest.mark.parametrize("work", ["import shoal.release.job", "import shoal.cli.verify, shoal.verifier"])

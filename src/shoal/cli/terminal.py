@@ -11,6 +11,7 @@ import msgspec
 from cyclopts import Parameter, Token
 
 from shoal.core.errors import UsageError
+from shoal.kernels.talk import ONCE, listening
 
 
 def whole(kind: Any, tokens: Sequence[Token]) -> int:
@@ -108,5 +109,8 @@ def progress(what: str) -> Iterator[Callable[[float, str], None]]:
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[word]}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        wait = bar.add_task(ONCE, total=1.0, word="", visible=False)
         task = bar.add_task(what, total=1.0, word="")
-        yield lambda share, word: bar.update(task, completed=share, word=word)
+        # the first run of a method waits for the compiler: a line of its own, for as long as that lasts
+        with listening(lambda share, words: bar.update(wait, completed=share, word=words, visible=share < 1)):
+            yield lambda share, word: bar.update(task, completed=share, word=word)

@@ -16,6 +16,7 @@ from typing import Any
 
 from shoal.cli.terminal import progress, say
 from shoal.core.errors import InputError, UsageError
+from shoal.kernels.talk import ONCE
 
 ONE = "import sys; from shoal.cli.warm import compile_for; compile_for(sys.argv[1])"
 DELAYED: dict[str, Any] = {"delay": 12}
@@ -42,7 +43,7 @@ def warm(*methods: str) -> None:
         say("everything is compiled for this machine")
         return
     with (
-        progress("compiling for this machine, once") as tell,
+        progress(ONCE) as tell,
         ThreadPoolExecutor(min(len(wanted), os.cpu_count() or 1)) as pool,
     ):
         left = {pool.submit(_apart, name): name for name in wanted}

@@ -30,7 +30,7 @@ def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
 
         return Kernel(function, targetoptions={**OPTIONS, **options})
 
-    return Lazy(function, make, _ready)
+    return Lazy(function, make, _ready, whole=True)
 
 
 # for loops that hand their arrays on to other functions for every element: without numba's reference counting,

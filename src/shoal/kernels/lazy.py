@@ -21,12 +21,15 @@ class Lazy:
         function: Callable[..., Any],
         make: Callable[[], Any],
         ready: Callable[..., Callable[..., Any] | None] | None = None,
+        *,
+        whole: bool = False,
     ) -> None:
         self.__wrapped__ = function  # doctest and inspect look here
         self.__name__, self.__doc__, self.__module__ = function.__name__, function.__doc__, function.__module__
         self._make = make
         self._made: Any = None
         self._ready = ready  # finds, for arguments, what runs without the compiler
+        self.whole = whole  # it may be compiled for callers in Python
         self._calls = 0
 
     @property

@@ -18,7 +18,7 @@ from numba.core.registry import CPUDispatcher
 
 from shoal.kernels import kept as kept  # where this module is loaded, kernels are kept by content
 from shoal.kernels.ready import keep
-from shoal.kernels.talk import compiling
+from shoal.kernels.waiting import waiting
 
 
 class WholeLibrary(JITCodeLibrary):
@@ -68,15 +68,16 @@ class WholeCompiler(Compiler):
 
     def compile_extra(self, function: Any) -> Any:
         """Compile from a Python function."""
-        compiling()
         codegen = self.state.targetctx.codegen()
         self.state.library = WholeLibrary(codegen, function.__qualname__)
         self.state.library.enable_object_caching()
         codegen._library_class = PartLibrary
+        waiting.begin(function)
         try:
             return super().compile_extra(function)
         finally:
             del codegen._library_class
+            waiting.end(function)
 
 
 class PartCompiler(Compiler):
@@ -87,7 +88,9 @@ class PartCompiler(Compiler):
         flags = self.state.flags
         flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
         self.state.library = PartLibrary(self.state.targetctx.codegen(), function.__qualname__)
-        return super().compile_extra(function)
+        made = super().compile_extra(function)
+        waiting.part(function)
+        return made
 
 
 class Part(CPUDispatcher):
@@ -102,6 +105,8 @@ class Part(CPUDispatcher):
 
 class Kernel(CPUDispatcher):
     """A compiled function: whole for callers in Python, a part of other kernels for those."""
+
+    whole = True  # it may be compiled for callers in Python
 
     def __init__(self, py_func: Any, targetoptions: dict[str, Any]) -> None:
         super().__init__(py_func, None, {"no_cfunc_wrapper": True, **targetoptions}, pipeline_class=WholeCompiler)
@@ -155,6 +160,8 @@ class Kernel(CPUDispatcher):
 
 class Light(Kernel):
     """A kernel that Python runs as Python."""
+
+    whole = False
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it without compiling it."""

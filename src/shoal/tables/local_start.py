@@ -28,6 +28,7 @@ Rows = NDArray[np.int64]
 REGION = 16384  # rows among which groups are grown
 VERY_FEW = 20  # times k: in tables of fewer rows whole groups far from each other may do better than cuts
 BATCH = 256  # rows taken in between two looks at the groups
+DRAWN = 200  # sets of k rows that are tried
 DEAR = 5_000  # rows up to which a method tries whose cost is the square of them
 
 
@@ -73,6 +74,18 @@ def _least_close(overall: NDArray[np.float64], t: float, rows: int) -> int:
         if whole.sum() + np.maximum(rest, 0.0).sum() >= (1 - t - SLACK) * size:
             return size
     return max(1, rows)
+
+
+def hard(rules: Rules, rows: int, seed: int) -> bool:
+    """Whether promises about values shape the groups: of k rows drawn at random, one in ten sets breaks one of them.
+
+    Where nearly every k rows keep them, as with two diagnoses among five people, groups are what k alone makes them.
+    """
+    if not len(rules.kind) or not rows:
+        return False
+    about_values, work = rules._replace(k=1), workspace(rules)
+    picks = (draws(seed, 2, DRAWN * int(rules.k)) % np.uint64(rows)).astype(np.int32).reshape(DRAWN, -1)
+    return sum(not holds(about_values, pick, 0, len(pick), work) for pick in picks) * 10 > DRAWN
 
 
 def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int) -> list[Labels]:

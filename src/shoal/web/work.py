@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from shoal.core.errors import ShoalError
+from shoal.kernels.talk import ONCE, listening
 
 State = Literal["running", "done", "failed", "cancelled"]
 Tell = Callable[[float, str], None]
@@ -82,10 +83,16 @@ class Task:
                 self._losses = self._losses[::2]
         self.changed += 1
 
+    def _waits(self, share: float, words: str) -> None:
+        """The first run of a method waits for the compiler, which cannot be cancelled."""
+        self._word = f"{ONCE}: {words}" if words else self._word
+        self.changed += 1
+
     def _run(self, work: Callable[[Tell], Any], then: Callable[[Any], None] | None) -> None:
         state: State = "done"
         try:
-            result = work(self._tell)
+            with listening(self._waits):
+                result = work(self._tell)
             if self._stop.is_set():
                 raise CancelledError
             if then is not None:

@@ -76,9 +76,9 @@ def swift(function: Any, *example: float) -> Callable[..., int]:
     types at every call, and without the compiler where an earlier run has compiled it.
     """
     if PLAIN:
-        return function  # type: ignore[no-any-return]
+        return function
     plain = function.__wrapped__ if isinstance(function, Lazy) else function.py_func
-    return find(plain, example) or function.entry(*example)  # type: ignore[no-any-return]
+    return find(plain, example) or function.entry(*example)
 
 
 def address_of(array: np.ndarray) -> int:
