@@ -13,8 +13,6 @@ from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
 Effort = Literal["low", "normal", "high"] | int
 NORMAL = 180_000  # of steps x (6 + k + k²/20): about what a step costs
 PER_ROW = 40  # steps: more find next to nothing
-FEW_GROUPS = 200  # times k: in tables of fewer rows cutting may do better than opening tuples
-RIVALRY = 100_000  # rows up to which other methods try their groups, too, where a promise about values is hard
 MANY = 20  # columns above which a step costs more, in proportion
 HIGH = 50  # times as many of both
 
@@ -80,7 +78,7 @@ class Local(TableMethod, frozen=True, tag="local"):
         from shoal.kernels.tables.local_pairs import make_pairs
         from shoal.tables.improve import Improver, ordered
         from shoal.tables.local_exact import FEW, best_of_all
-        from shoal.tables.local_start import at_least, hard, rivals, start
+        from shoal.tables.local_start import at_least, rivals, start
         from shoal.tables.local_withhold import withhold
         from shoal.tables.stir import stir
 
@@ -89,10 +87,8 @@ class Local(TableMethod, frozen=True, tag="local"):
         pairs = make_pairs(view.shape())
         labels = start(view.matrix, pairs, rules, seed, lambda share, word: progress(share / 2, word))
         improver = Improver(view.matrix, pairs, rules, labels, seed)
-        # growing groups one by one may leave a rest that breaks promises about values: others part the whole
-        if (table.size <= RIVALRY and hard(rules, table.size, seed)) or table.size < FEW_GROUPS * rules.k:
-            for rival in rivals(table, promises, rules, seed):
-                improver.take(rival)
+        for rival in rivals(table, promises, rules, seed):
+            improver.take(rival)
         # a best grouping that hangs on sensitive values would tell who reruns the method more about them
         if 0 < table.size <= FEW and not len(rules.kind):
             improver.take(best_of_all(view, rules))

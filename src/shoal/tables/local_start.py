@@ -26,6 +26,8 @@ Codes = NDArray[np.int32]
 Labels = NDArray[np.int32]
 Rows = NDArray[np.int64]
 REGION = 16384  # rows among which groups are grown
+FEW_GROUPS = 200  # times k: in tables of fewer rows cutting may do better than opening tuples
+RIVALRY = 100_000  # rows up to which other methods try their groups, too, where a promise is about values
 VERY_FEW = 20  # times k: in tables of fewer rows whole groups far from each other may do better than cuts
 BATCH = 256  # rows taken in between two looks at the groups
 DRAWN = 200  # sets of k rows that are tried
@@ -77,29 +79,39 @@ def _least_close(overall: NDArray[np.float64], t: float, rows: int) -> int:
 
 
 def hard(rules: Rules, rows: int, seed: int) -> bool:
-    """Whether promises about values shape the groups: of k rows drawn at random, one in ten sets breaks one of them.
+    """Whether promises about values shape the groups: of sets of k rows drawn at random, most break one of them.
 
-    Where nearly every k rows keep them, as with two diagnoses among five people, groups are what k alone makes them.
+    Where most keep them, as with two diagnoses among five people, groups are nearly what k alone makes them.
     """
     if not len(rules.kind) or not rows:
         return False
     about_values, work = rules._replace(k=1), workspace(rules)
     picks = (draws(seed, 2, DRAWN * int(rules.k)) % np.uint64(rows)).astype(np.int32).reshape(DRAWN, -1)
-    return sum(not holds(about_values, pick, 0, len(pick), work) for pick in picks) * 10 > DRAWN
+    return sum(not holds(about_values, pick, 0, len(pick), work) for pick in picks) * 2 > DRAWN
 
 
 def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int) -> list[Labels]:
-    """Groups that other methods form: where there are few of them, opening tuples one by one leaves a poor last one."""
-    from shoal.tables.mondrian import Mondrian
-    from shoal.tables.topdown import TopDown
+    """Groups that other methods form: where there are few of them, opening tuples one by one leaves a poor last one.
 
-    found: list[TableMethod] = [Mondrian(), Mondrian(strict=False), TopDown(), TopDown(near="group")]
-    if table.size < VERY_FEW * rules.k or (len(rules.kind) and table.size <= DEAR):
+    Growing groups one by one may also leave a rest that breaks promises about values; others part the whole.
+    """
+    few = table.size < FEW_GROUPS * rules.k
+    if table.size < 2 * rules.k or not (few or (len(rules.kind) and table.size <= RIVALRY)):
+        return []
+    from shoal.tables.mondrian import Mondrian
+
+    found: list[TableMethod] = [Mondrian(), Mondrian(strict=False)]
+    shaped = hard(rules, table.size, seed)
+    if few or shaped:
+        from shoal.tables.topdown import TopDown
+
+        found += [TopDown(), TopDown(near="group")]
+    if table.size < VERY_FEW * rules.k or (table.size <= DEAR and (shaped or (few and len(rules.kind)))):
         from shoal.tables.datafly import Datafly
         from shoal.tables.microaggregation import Microaggregation
 
         found += [Microaggregation(), Datafly()]
-    return [method.form(table, promises, seed=seed).labels for method in found if table.size >= 2 * rules.k]
+    return [method.form(table, promises, seed=seed).labels for method in found]
 
 
 def assign_rest(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels) -> Labels:

@@ -76,7 +76,7 @@ def swift(function: Any, *example: float) -> Callable[..., int]:
     types at every call, and without the compiler where an earlier run has compiled it.
     """
     if PLAIN:
-        return function
+        return function  # type: ignore[no-any-return]
     plain = function.__wrapped__ if isinstance(function, Lazy) else function.py_func
     return find(plain, example) or function.entry(*example)
 
