@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.kernels.compile import bare, kernel, light
+from shoal.kernels.shared.sorting import ascend
 
 # below T_EQUAL a group is judged by its own values, from there on beside the whole table's
 DISTINCT, ENTROPY, RECURSIVE, FREQUENCY, ALPHA, T_EQUAL, T_ORDERED, T_HIERARCHICAL, BETA, BETA_ENHANCED = range(10)
@@ -128,7 +129,7 @@ def packed(count, size, holders):
 
     Where nobody holds a value, as if all held the same.
     """
-    out = np.sort(count[:size])[::-1].copy()
+    out = descending(count, size)
     if holders == 0.0:
         out[0] = 1.0
         return out
@@ -136,6 +137,18 @@ def packed(count, size, holders):
     for v in range(size):
         out[v] = min(out[v], left)
         left -= out[v]
+    return out
+
+
+@kernel
+def descending(count, size):
+    """The counts of ``size`` values, the largest first."""
+    out = np.empty(size)
+    for v in range(size):
+        out[v] = -count[v]
+    ascend(out, np.empty(size))
+    for v in range(size):
+        out[v] = -out[v]
     return out
 
 
@@ -165,7 +178,10 @@ def judge_counts(rules, s, counts, total, holders):
         count = packed(counts, size, holders)
         total = max(1.0, holders)
     if kind == DISTINCT:
-        return np.sum(count > 0) >= bound
+        present = 0
+        for v in range(size):
+            present += count[v] > 0
+        return present >= bound
     if kind == ENTROPY:
         entropy = 0.0
         for v in range(size):
@@ -173,13 +189,19 @@ def judge_counts(rules, s, counts, total, holders):
                 entropy -= count[v] / total * np.log(count[v] / total)
         return entropy >= np.log(bound) - SLACK
     if kind == FREQUENCY:
-        return np.max(count) * bound <= total
+        most = 0.0
+        for v in range(size):
+            most = max(most, count[v])
+        return most * bound <= total
     if kind == RECURSIVE:
-        ordered = np.sort(count)[::-1]
         first = int(bound) - 1
         if first >= size:
             return False
-        return ordered[0] < rules.c[s] * np.sum(ordered[first:]) - SLACK
+        ordered = descending(count, size)
+        rest = 0.0
+        for v in range(first, size):
+            rest += ordered[v]
+        return ordered[0] < rules.c[s] * rest - SLACK
     return distance(rules, s, counts, holders) <= bound + SLACK
 
 

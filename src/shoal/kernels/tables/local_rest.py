@@ -4,6 +4,7 @@ import numpy as np
 
 from shoal.kernels.compile import bare, kernel
 from shoal.kernels.shared.promises import workspace
+from shoal.kernels.shared.sorting import ascend
 from shoal.kernels.tables.local_groups import new_draft
 from shoal.kernels.tables.local_hooks import KEPT, clear, failing
 from shoal.kernels.tables.local_index import nearest
@@ -27,7 +28,8 @@ def grow_region(codes, ids, pairs, rules, plain, label, first, state):
     part, price = np.empty((m, n), np.int32), np.empty(n)
     line = np.arange(n).astype(np.int32)  # the rows left come first
     room = n if not plain else min(n, max(LEAST, NEAREST * rules.k))
-    near, pool, rest = np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.int32)
+    near, spare = np.empty(n, np.int64), np.empty(n, np.int64)
+    pool, rest = np.empty(n, np.int32), np.empty(n, np.int32)
     own, cost = np.empty((m, room), np.int32), np.empty(n)
     inside = new_draft(n, m)
     rows = np.empty(n + 1, np.int32)
@@ -74,10 +76,10 @@ def grow_region(codes, ids, pairs, rules, plain, label, first, state):
             if label[pool[z]] >= 0:
                 near[kept] = near[z]
                 kept += 1
-        taken = np.sort(near[:kept])
+        ascend(near[:kept], spare)
         for z in range(kept - 1, -1, -1):
             left -= 1
-            y = taken[z]
+            y = near[z]
             line[y] = line[left]
             for j in range(m):
                 part[j, y] = part[j, left]

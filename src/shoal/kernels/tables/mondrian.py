@@ -5,6 +5,7 @@ import numpy as np
 from shoal.kernels.compile import kernel
 from shoal.kernels.shared.boxes import bound, box_cost, cell_cost
 from shoal.kernels.shared.promises import holds, workspace
+from shoal.kernels.shared.sorting import ascend
 from shoal.kernels.tables.local_pairs import draw
 from shoal.kernels.tables.mondrian_nodes import by_node
 
@@ -42,16 +43,18 @@ def mondrian(matrix, shape, rules, strict, tries, heat=0.0, stop_share=0.0, seed
     stack[0, 0], stack[0, 1] = 0, n
     depth = 1
     groups = 0
-    spread = np.empty(m)
+    spread, columns = np.empty(m), np.empty(m, np.int64)
     cuts = np.empty(tries, np.int64)
     state = np.full(1, np.uint64(seed), np.uint64)
     while depth:
         depth -= 1
         start, stop = stack[depth, 0], stack[depth, 1]
         bound(matrix, rows, start, stop, low, high)
+        total = 0.0
         for j in range(m):
             spread[j] = -shape.weight[j] * cell_cost(shape, j, low[j], high[j])
-        before = (stop - start) * -np.sum(spread)
+            total += spread[j]
+        before = (stop - start) * -total
         best = -np.inf
         best_column, best_cut = -1, -1
         allowed = tries if stop - start <= LARGE else 1
@@ -59,7 +62,8 @@ def mondrian(matrix, shape, rules, strict, tries, heat=0.0, stop_share=0.0, seed
         warm = 3 * heat if small else heat
         whole = small and draw(state) < stop_share
         if stop - start >= 2 * rules.k and not whole:
-            for j in np.argsort(spread, kind="mergesort"):
+            _widest_first(spread, columns)
+            for j in columns:
                 if low[j] == high[j]:
                     continue
                 nodes = strict and not shape.hull[j]
@@ -104,6 +108,17 @@ def mondrian(matrix, shape, rules, strict, tries, heat=0.0, stop_share=0.0, seed
             stack[depth, 0], stack[depth, 1] = ends[part], ends[part + 1]
             depth += 1
     return labels, groups
+
+
+@kernel
+def _widest_first(spread, columns):
+    """The columns into ``columns``, the least ``spread`` first, equal ones as they stand."""
+    for j in range(spread.shape[0]):
+        at = j
+        while at > 0 and spread[columns[at - 1]] > spread[j]:
+            columns[at] = columns[at - 1]
+            at -= 1
+        columns[at] = j
 
 
 @kernel
@@ -158,14 +173,13 @@ def _cuts(matrix, rows, start, stop, j, low, high, count, cuts, tries, k, strict
 def _part(matrix, rows, other, start, stop, j, cut, strict):
     """Reorder ``rows[start:stop]`` so that the left side comes first; order within a side is kept."""
     if not strict:
-        segment = rows[start:stop].copy()
         keys = np.empty(stop - start, np.int64)
         for at in range(stop - start):
             # ties by row: the same cut must part the same rows, whatever was tried in between
-            keys[at] = np.int64(matrix[segment[at], j]) * matrix.shape[0] + segment[at]
-        order = np.argsort(keys, kind="mergesort")
+            keys[at] = np.int64(matrix[rows[start + at], j]) * matrix.shape[0] + rows[start + at]
+        ascend(keys, np.empty(stop - start, np.int64))
         for at in range(stop - start):
-            rows[start + at] = segment[order[at]]
+            rows[start + at] = keys[at] % matrix.shape[0]
         return start + (stop - start) // 2
     left, right = start, 0
     for at in range(start, stop):

@@ -5,6 +5,7 @@ import numpy as np
 from shoal.kernels.compile import kernel
 from shoal.kernels.shared.boxes import meet
 from shoal.kernels.shared.promises import holds
+from shoal.kernels.shared.sorting import largest_first
 
 
 @kernel
@@ -19,11 +20,12 @@ def by_node(matrix, shape, rules, rows, other, start, stop, j, low, high, work, 
     offset, depth = shape.offset[j], shape.depth[j]
     first = shape.codes[offset + low * depth + at]
     children = shape.codes[offset + high * depth + at] - first + 1
-    count[:children] = 0
+    for c in range(children):
+        count[c] = 0
     for i in range(start, stop):
         count[shape.codes[offset + matrix[rows[i], j] * depth + at] - first] += 1
     # the largest first, so that those too small to stand alone come last and lie side by side
-    order[:children] = np.argsort(-count[:children], kind="mergesort")
+    largest_first(count, children, order)
     _lay(matrix, shape, rows, other, start, stop, j, at, first, children, count, order, ends)
     # children that break a promise although they are large go behind those that keep it, in the same order
     kept, broken = 0, 0
@@ -37,7 +39,8 @@ def by_node(matrix, shape, rules, rows, other, start, stop, j, low, high, work, 
             moved = moved or broken > 0
             order[kept] = order[c]
             kept += 1
-    order[kept:children] = later[:broken]
+    for c in range(broken):
+        order[kept + c] = later[c]
     if moved:
         _lay(matrix, shape, rows, other, start, stop, j, at, first, children, count, order, ends)
     while kept and ends[kept] < stop and not holds(rules, rows, ends[kept], stop, work):
@@ -60,4 +63,5 @@ def _lay(matrix, shape, rows, other, start, stop, j, at, first, children, count,
         child = shape.codes[offset + matrix[rows[i], j] * depth + at] - first
         other[place[child] - start] = rows[i]
         place[child] += 1
-    rows[start:stop] = other[: stop - start]
+    for i in range(start, stop):
+        rows[i] = other[i - start]
