@@ -39,6 +39,8 @@ LONGEST = 1 << 26  # bytes of one line of a stream: more is no record, and would
 SMALL = (pl.Int8, pl.Int16, pl.UInt8, pl.UInt16)
 COMPARED = (pl.String, pl.Boolean, pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 
+TO_UTF8 = "convert the file to UTF-8, for example with iconv -f WINDOWS-1252 -t UTF-8, and look at its letters"
+
 
 def read(
     path: str,
@@ -280,7 +282,7 @@ def decoded(raw: bytes, path: str, before: int = 0) -> bytes:
         raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1 + before
-        raise InputError("not UTF-8 text", where=f"{path}, line {line}", hint="convert the file to UTF-8") from None
+        raise InputError("not UTF-8 text", where=f"{path}, line {line}", hint=TO_UTF8) from None
     return raw.removeprefix(b"\xef\xbb\xbf")
 
 
