@@ -34,18 +34,7 @@ class WholeLibrary(JITCodeLibrary):
 
 
 class PartLibrary(WholeLibrary):
-    """The code of a function as others link it in: tidied up, but not translated.
-
-    What links it in optimises it in its place, with all that it calls. To do so here, too, would be done once more at
-    every level of calls.
-    """
-
-    def _optimize_final_module(self) -> None:
-        codegen = self._codegen
-        passes, builder = codegen._module_pass_manager(
-            loop_vectorize=False, slp_vectorize=False, opt=codegen._opt_level, cost="cheap"
-        )
-        passes.run(self._final_module, builder)
+    """The code of a function as others link it in: optimised (or what links it in is slow), but not translated."""
 
     def _finalize_final_module(self) -> None:
         self._finalize_dynamic_globals()
