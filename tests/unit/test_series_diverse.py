@@ -187,16 +187,36 @@ def test_promises_that_are_not_about_sensitive_values_are_refused():
         anonymize_series(np.zeros((4, 2)), k=2, p=2, t=0.2)
 
 
+def lost_by_hand(values, encoded, grouping):
+    """Pattern loss times value loss of all records, one by one."""
+    losses, pattern, value = encoded.losses(), 0.0, 0.0
+    for row, (group, word) in enumerate(zip(grouping.group, grouping.word, strict=True)):
+        width = np.ptp(values if group < 0 else values[grouping.group == group], axis=0)
+        value += float(np.sqrt((width**2).mean()))
+        pattern += 1.0 if group < 0 else float(losses[encoded.level_of[word], row])
+    return pattern * value
+
+
 @pytest.mark.parametrize("frequent", [0.3, 0.5])
-def test_of_several_shares_the_one_that_loses_least_is_taken(frequent, monkeypatch):
+def test_of_several_shares_and_bands_the_grouping_that_loses_least_is_taken(frequent, monkeypatch):
     rng = np.random.default_rng(0)
     curves = rng.normal(size=(200, 8)).cumsum(axis=1).round(1)
     sensitive = (rng.uniform(size=200) < frequent).astype(int) + (rng.uniform(size=200) < 0.3) * 2
-    how = {"k": 8, "p": 4, "sensitive": {"s": sensitive}, "l": 3, "pattern": Sax(word=3), "method": "banded"}
-    lost = []
-    for some in (diverse.SHARES, diverse.SHARES[:1], diverse.SHARES[1:]):
-        monkeypatch.setattr(diverse, "SHARES", some)
-        lost.append(anonymize_series(curves, **how).loss.pattern)
-        monkeypatch.undo()
-    assert lost[1] != lost[2]
-    assert lost[0] == min(lost[1:])
+    rules = rules_for(pl.DataFrame({"s": sensitive}), [LDiversity(3, "s", kind="frequency")], 4)
+    encoded = Sax(word=3).encode(curves)
+    bands = SERIES_METHODS.get("banded")().bands(curves, 8, 0)
+    (shifted,) = diverse._shifted(bands)
+    assert sorted(np.concatenate(shifted)) == list(range(200))
+    assert len(shifted) > 2
+    assert not np.array_equal(shifted[0], bands[0])
+
+    def lost(cut, shares, others):
+        monkeypatch.setattr(diverse, "SHARES", shares)
+        monkeypatch.setattr(diverse, "_shifted", lambda _: others)
+        grouping = diverse.group_diverse(curves, encoded, cut, 8, rules, passes=0)
+        return round(lost_by_hand(curves, encoded, grouping), 6)
+
+    both = diverse.SHARES
+    alone = [lost(cut, (share,), []) for cut in (bands, shifted) for share in both]
+    assert len(set(alone)) > 2
+    assert lost(bands, both, [shifted]) == min(alone)

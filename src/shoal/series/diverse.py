@@ -17,6 +17,7 @@ from shoal.core.comparable import comparable
 from shoal.core.errors import PromiseError, UsageError
 from shoal.core.table import Sensitive, Table, factorize
 from shoal.kernels.shared.promises import T_EQUAL, Rules
+from shoal.measures.series import value_loss
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.rules import compile_rules
@@ -26,7 +27,7 @@ from shoal.series.pattern import Encoded, Floats
 
 Rows = NDArray[np.int64]
 SHARES = (0.4, 0.2)  # of the records with one word that must keep the promises together, or all try a coarser level
-TRIED = 50_000  # records up to which every share is tried, and the grouping taken that loses least of the patterns
+TRIED = 50_000  # records up to which every share and a second cut into bands are tried, and the best is taken
 JOINING = 4  # rounds in which records that are left join others
 EXACT = 14  # records up to which every subset is tried before a promise about several columns is refused
 
@@ -60,12 +61,13 @@ def group_diverse(
     """
     closeness = bool((rules.kind >= T_EQUAL).any())
     at_work = _Bands(values, encoded, k, rules)
-    shares = SHARES if len(values) <= TRIED else SHARES[:1]
+    few = len(values) <= TRIED
     tried = []
-    for share in shares:
-        here = _join(values, encoded, at_work.run(bands, share, progress), rules)
-        tried.append(_take_in(values, encoded, here, rules) if closeness else here)
-    found = tried[0] if len(tried) == 1 else min(tried, key=partial(_lost, encoded.losses(), encoded))
+    for cut in (bands, *_shifted(bands)) if few else (bands,):
+        for share in SHARES if few else SHARES[:1]:
+            here = _join(values, encoded, at_work.run(cut, share, progress), rules)
+            tried.append(_take_in(values, encoded, here, rules) if closeness else here)
+    found = tried[0] if len(tried) == 1 else min(tried, key=partial(_lost, encoded.losses(), values, encoded))
     if not found.count:
         found = _as_one(encoded, k, rules, asked)
     progress(0.7, "exchange")
@@ -73,11 +75,30 @@ def group_diverse(
     return number_by_height(values, traded.group, traded.word)
 
 
-def _lost(losses: Floats, encoded: Encoded, found: SeriesGrouping) -> float:
-    """What the published words lose of the patterns; a suppressed record loses all."""
+def _shifted(bands: Sequence[Rows]) -> list[list[Rows]]:
+    """The same records in bands that begin half a band later: who stood at an edge then stands in the midst of one."""
+    if len(bands) < 2:
+        return []
+    order = np.concatenate(bands)
+    half, last = len(bands[0]) // 2, len(bands[-1]) // 2
+    return [np.split(order, np.arange(half, len(order) - last, len(bands[0])))] if half else []
+
+
+def _lost(losses: Floats, values: Floats, encoded: Encoded, found: SeriesGrouping) -> tuple[float, float]:
+    """Pattern loss times value loss, so that neither's unit decides, then the former; a suppressed record loses all."""
+    from shoal.kernels.series.envelopes import hulls
+
     kept = np.flatnonzero(found.group >= 0)
-    lost = losses[encoded.level_of[found.word[kept]], kept].sum() + (len(found.group) - len(kept))
-    return round(float(lost), 9)
+    gone = len(found.group) - len(kept)
+    pattern = float(losses[encoded.level_of[found.word[kept]], kept].sum()) + gone
+    low, high = hulls(values, values, found.group.astype(np.int64), found.count)
+    value = float(value_loss(low, high)[found.group[kept]].sum()) + gone * _widest(values)
+    return round(pattern * value, 9), round(pattern, 9)
+
+
+def _widest(values: Floats) -> float:
+    """The value loss of a suppressed record: the full width of every instant."""
+    return float(np.sqrt(np.mean(np.ptp(values, axis=0) ** 2)))
 
 
 class _Bands:
@@ -125,9 +146,8 @@ def _join(values: Floats, encoded: Encoded, found: SeriesGrouping, rules: Rules)
     mean = np.bincount(group[kept], weights=total[kept]) / np.bincount(group[kept])
     first = np.full(len(cell_group), -1, np.int64)
     first[cell[kept]] = np.flatnonzero(kept)
-    most = float(np.sqrt(np.mean(np.ptp(values, axis=0) ** 2)))
     for _ in range(JOINING):  # who joins makes room for others
-        args = (group, word, cell, found.word[first], cell_group, mean[cell_group], most)
+        args = (group, word, cell, found.word[first], cell_group, mean[cell_group], _widest(values))
         if not join_cells(values, total, encoded.codes, rules, *args):
             break
     return SeriesGrouping(group, word)
