@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from shoal.core.schema import Schema
 from shoal.release.linking import Coded, Codes, Comparison, Linking, Nearness, coded, codes
-from shoal.release.residues import days_between, days_since_first, nearness, residues
+from shoal.release.other_names import derived, mentioned
+from shoal.release.residues import agreement, days_between, days_since_first, nearness, residues
 from shoal.release.trajectories import trajectories
 
 ENOUGH = 20  # people who share each value of a column that is coarse enough, for the figure of what coarsening gains
@@ -136,7 +137,8 @@ def collusion(
     """
     height = max((int(v.rows.max()) + 1 for v in views if len(v.rows)), default=0)  # type: ignore[arg-type]
     people = codes(subjects) if subjects is not None else np.arange(max(height, records or 0))
-    pairs = {(i, j): _Pair(views[i], views[j], people) for i, j in combinations(range(len(views)), 2)}
+    sources = {name: derive.sources for name, derive in schema.derived.items()}
+    pairs = {(i, j): _Pair(views[i], views[j], people, sources) for i, j in combinations(range(len(views)), 2)}
     sets = [s for size in range(2, most + 1) for s in combinations(range(len(views)), size)]
     return [_pool([views[i] for i in s], [pairs[p] for p in combinations(s, 2)], schema, people) for s in sets]
 
@@ -177,7 +179,8 @@ def _reveals(views: Sequence[Seen], schema: Schema) -> list[str]:
 class _Pair:
     """Two views of the rows both have."""
 
-    def __init__(self, left: Seen, right: Seen, people: Codes) -> None:
+    def __init__(self, left: Seen, right: Seen, people: Codes, sources: Mapping[str, Sequence[str]]) -> None:
+        self._sources = sources
         self._left, self._right, self._height = left, right, len(people)
         shared = np.intersect1d(left.rows.to_numpy(), right.rows.to_numpy())
         self.rows: Codes = shared[shared >= 0].astype(np.int64)
@@ -230,6 +233,17 @@ class _Pair:
                 yield Comparison(column, a, b)
         secret = [c for c in self._shared() if self._secret(c)]
         yield from days_between({c: self._mine[c] for c in secret}, {c: self._theirs[c] for c in secret})
+        yield from self._other_names()
+
+    def _other_names(self) -> Iterator[Comparison]:
+        mine, theirs = (
+            frame.select(c for c in seen.columns if c not in seen.keyed)
+            for frame, seen in ((self._mine, self._left), (self._theirs, self._right))
+        )
+        for one, other in ((mine, theirs), (theirs, mine)):
+            alone = [c for c in other.columns if c not in one.columns]
+            yield from derived(one, other, alone, self._sources)
+            yield from mentioned(one, other)
 
     def _with_read(self, column: str, masked: Seen, other: Seen, data: pl.DataFrame) -> pl.Series:
         """A column of ``other``, beside what else it shows of the columns that the mask of ``masked`` looks at."""
@@ -240,7 +254,8 @@ class _Pair:
     def _nearnesses(self) -> Iterator[Nearness]:
         for column in self._shared():
             if self._secret(column):
-                found = nearness(column, self._mine[column], self._theirs[column])
+                sides = self._mine[column], self._theirs[column]
+                found = nearness(column, *sides) or agreement(column, *sides)
                 if found is not None:
                     yield found
 

@@ -25,6 +25,7 @@ Codes = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 MOST_FORMS = 4_000_000  # pairs of forms of one column
 MOST_TYPES = 2_000  # kinds of records that are compared pair by pair
+MOST_CATEGORIES = 50  # of a column, counted one by one
 MOST_STEPS = 5_000  # neighbours looked at for one number
 
 
@@ -41,11 +42,15 @@ class Comparison(NamedTuple):
 
 
 class Nearness(NamedTuple):
-    """Numbers of both views that lie near each other for one record; not a number where there is none."""
+    """Numbers of both views that lie near each other for one record; not a number where there is none.
+
+    They may stand for ``categories`` (0: they are numbers): then only the same is near.
+    """
 
     name: str
     mine: NDArray[np.float64]
     theirs: NDArray[np.float64]
+    categories: int = 0
 
 
 class Coded(NamedTuple):
@@ -151,8 +156,17 @@ class Linking:
         return out
 
     def _summed(self, near: Nearness) -> list[Nearness]:
-        """Mean, least and greatest number of each cell: what noise does to one record averages out over many."""
+        """Mean, least and greatest number of each cell: what noise does to one record averages out over many.
+
+        Of categories, how often each occurs: whoever is as near in all of them shares as many with the cell.
+        """
         mine, theirs = near.mine[self._order], near.theirs[self._order]
+        if 0 < near.categories <= MOST_CATEGORIES:
+            counted = (
+                [np.add.reduceat((side == c).astype(np.float64), self._first) for side in (mine, theirs)]
+                for c in range(near.categories)
+            )
+            return [Nearness(near.name, *pair) for pair in counted]
         means = (_mean(side, self._first) for side in (mine, theirs))
         least = (np.fmin.reduceat(side, self._first) for side in (mine, theirs))
         greatest = (np.fmax.reduceat(side, self._first) for side in (mine, theirs))

@@ -14,10 +14,12 @@ from itertools import combinations
 import numpy as np
 import polars as pl
 
+from shoal.core.cells import SUPPRESSED
 from shoal.release.linking import Codes, Comparison, Nearness, codes
 
 MOST_KINDS = 50  # a residue that is not the same on both sides must be coarse, or chance would explain it
 DAY = 86_400_000_000
+SELDOM = 0.02  # of the records agree: fewer may be names that two keys drew from one list
 
 
 def residues(name: str, mine: pl.Series, theirs: pl.Series) -> Iterator[Comparison]:
@@ -48,6 +50,30 @@ def nearness(name: str, mine: pl.Series, theirs: pl.Series) -> Nearness | None:
         a, b = mine, theirs
     sides = (s.cast(pl.Float64).fill_null(np.nan).to_numpy() for s in (a, b))
     return Nearness(name, *sides)
+
+
+def agreement(name: str, mine: pl.Series, theirs: pl.Series) -> Nearness | None:
+    """Categories that a key changes now and then (PRAM): mostly the same in both views, so the same is near.
+
+    Numbers stand for the categories. Who hides a record must be as near in each column, so must agree wherever it does.
+
+    >>> agreement("sex", pl.Series(["f", "f", "m", "m"]), pl.Series(["f", "f", "m", "f"])).theirs.tolist()
+    [0.0, 0.0, 1.0, 0.0]
+    >>> agreement("who", pl.Series(["x1", "x2"]), pl.Series(["y1", "y2"])) is None
+    True
+    """
+    if mine.dtype.is_nested() or theirs.dtype.is_nested():
+        return None
+    a, b = (s.cast(pl.String).replace(SUPPRESSED, None) for s in (mine, theirs))
+    known = (a.is_not_null() & b.is_not_null()).to_numpy()
+    both = codes(pl.concat([a.rename(name), b.rename(name)]))
+    sides = [np.where(known, side, np.nan) for side in (both[: len(a)], both[len(a) :])]
+    one, other = (side[known].astype(np.int64) for side in sides)
+    kinds = int(both.max(initial=0)) + 1
+    shares = [np.bincount(side, minlength=kinds) / max(1, len(one)) for side in (one, other)]
+    by_chance = float((shares[0] * shares[1]).sum())
+    alike = float((one == other).mean()) if len(one) else 0.0
+    return Nearness(name, *sides, kinds) if alike > by_chance and alike >= SELDOM else None
 
 
 def days_between(mine: Mapping[str, pl.Series], theirs: Mapping[str, pl.Series]) -> Iterator[Comparison]:

@@ -7,15 +7,17 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
-from shoal.release.linking import Codes, codes
+from shoal.release.linking import Codes, codes, combined, people_per_key
 
 ALMOST_ALL = 0.95  # of a column's records lie under a value that is one person's alone
+STABLE = 0.5  # of the people with several records have one value in them all: a column that describes people
 
 
 def trajectories(data: pl.DataFrame, columns: Iterable[str], people: Codes) -> tuple[list[str], Codes]:
     """The columns that tie records of one person together, and a number per record (-1: tied to nothing).
 
-    A value that several people share (a short pseudonym, an invented name) ties nothing.
+    A value that several people share (a short pseudonym, an invented name) ties nothing. Where columns describe people
+    (zip, sex, year of birth), whoever is alone with them is tied by them as by a pseudonym.
 
     >>> data = pl.DataFrame({"who": ["x", "x", "y"], "sex": ["f", "f", "f"]})
     >>> names, ties = trajectories(data, data.columns, np.array([1, 1, 2]))
@@ -38,7 +40,29 @@ def trajectories(data: pl.DataFrame, columns: Iterable[str], people: Codes) -> t
             names.append(name)
             label = _joined(label, value, owned)
             tied |= owned
+    stable = [c for c in _stable(data, columns, people) if c not in names]
+    described = [codes(data[c]) for c in stable]
+    for value in [*described, combined(described, len(people))] if described else []:
+        owned = _owned(value, people)
+        if (owned & ~tied).any():
+            names += [c for c in stable if c not in names]
+        label = _joined(label, value, owned)
+        tied |= owned
     return names, np.where(tied, label, -1)
+
+
+def _stable(data: pl.DataFrame, columns: Iterable[str], people: Codes) -> list[str]:
+    """Columns that say the same of a person in all records of theirs, for most of those who have several."""
+    plain = [c for c in columns if not data[c].dtype.is_nested()]
+    several = data.select(plain).with_columns(pl.Series("shoal:who", people)).filter(pl.len().over("shoal:who") > 1)
+    if not several.height or not plain:
+        return []
+    same = several.group_by("shoal:who").agg(pl.col(plain).n_unique() == 1).select(plain).mean().row(0)
+    return [c for c, share in zip(plain, same, strict=True) if share >= STABLE and data[c].n_unique() > 1]
+
+
+def _owned(value: Codes, people: Codes) -> np.ndarray:
+    return people_per_key(value, people) == 1
 
 
 def _joined(label: Codes, value: Codes, owned: np.ndarray) -> Codes:
