@@ -67,22 +67,29 @@ def fingerprint(key: bytes, size: int = 16, *first: Any) -> Callable[..., bytes]
     """
     start = hashlib.blake2b(_framed(first), key=key, digest_size=size).copy
 
-    def of(*parts: Any) -> bytes:
+    def of(part: Any, *more: Any) -> bytes:
         hashed = start()
-        hashed.update(_frame(parts[0]) if len(parts) == 1 else _framed(parts))
+        hashed.update(_frame(part) if not more else _frame(part) + _framed(more))
         return hashed.digest()
 
     return of
 
 
+_SIZES = [size.to_bytes(4, "big") for size in range(256)]  # at hand: a third of the time of a frame
+
+
 def _framed(parts: Sequence[Any]) -> bytes:
-    return b"".join([_frame(part) for part in parts])
+    return _frame(parts[0]) if len(parts) == 1 else b"".join([_frame(part) for part in parts])
 
 
 def _frame(part: Any) -> bytes:
-    if part is None:
+    if type(part) is str:
+        text = part
+    elif part is None:
         return b"\xff\xff\xff\xff"
-    text = part if type(part) is str else text_of(part)
+    else:
+        text = text_of(part)
     # the common case without the dearer handler of errors: one in ten of the time of a keyed mask
     raw = text.encode() if text.isascii() else text.encode("utf-8", "surrogatepass")
-    return len(raw).to_bytes(4, "big") + raw
+    size = len(raw)
+    return (_SIZES[size] if size < 256 else size.to_bytes(4, "big")) + raw

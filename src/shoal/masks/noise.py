@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from typing import Any, ClassVar, Literal
 
 from shoal.core.errors import UsageError
@@ -11,6 +12,7 @@ from shoal.masks.base import Context, Running, is_number, need_number
 from shoal.masks.keyed import Keyed, fingerprint
 
 _STEP = 2.0**-53
+_HALVES = struct.Struct(">QQ").unpack
 
 
 class Noise(Keyed, frozen=True, tag="noise"):
@@ -78,7 +80,7 @@ class _Noise(Running):
         kind = spec.output(context.type)
         super().__init__(kind, by=spec.by or (context.need_subject("noise"),))
         self._of = fingerprint(spec.derive(context))
-        self._spec = spec
+        self._spread, self._decimals = spec.spread, spec.decimals
         self._low, self._high = spec.bounds()
         # whole bounds for whole numbers, so that a reflected one needs no rounding across them
         if kind == "int":
@@ -94,19 +96,20 @@ class _Noise(Running):
         # from the record itself: reading it again gives the same noise, so there is nothing to average
         raw = self._of(value, *by)
         # two uniforms in the open interval (0, 1), from 53 bits each
-        first = ((int.from_bytes(raw[:8], "big") >> 11) + 0.5) * _STEP
-        second = ((int.from_bytes(raw[8:], "big") >> 11) + 0.5) * _STEP
-        noise = self._draw(first, second) * self._spec.spread
+        high, low = _HALVES(raw)
+        noise = self._draw(((high >> 11) + 0.5) * _STEP, ((low >> 11) + 0.5) * _STEP) * self._spread
         if self.type == "int":
             # whole numbers stay exact: a float would lose the last digits of large ones
             out = value + round(noise)
             return int(reflected(out, self._low, self._high))
         try:
-            moved = reflected(float(value) + noise, self._low, self._high)
+            moved = float(value) + noise
         # no float is so large: withheld, rather than shown without noise
         except OverflowError:
             return None
-        return moved if self._spec.decimals is None else self._rounded(moved, self._spec.decimals)
+        if not self._low <= moved <= self._high:
+            moved = reflected(moved, self._low, self._high)
+        return moved if self._decimals is None else self._rounded(moved, self._decimals)
 
     def _rounded(self, value: float, decimals: int) -> float:
         # rounding may lead across a bound again

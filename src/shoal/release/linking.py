@@ -162,11 +162,11 @@ class Linking:
         """
         mine, theirs = near.mine[self._order], near.theirs[self._order]
         if 0 < near.categories <= MOST_CATEGORIES:
-            counted = (
-                [np.add.reduceat((side == c).astype(np.float64), self._first) for side in (mine, theirs)]
-                for c in range(near.categories)
+            counts = (
+                tuple(np.add.reduceat((side == kind).astype(np.float64), self._first) for side in (mine, theirs))
+                for kind in range(near.categories)
             )
-            return [Nearness(near.name, *pair) for pair in counted]
+            return [Nearness(near.name, one, other) for one, other in counts]
         means = (_mean(side, self._first) for side in (mine, theirs))
         least = (np.fmin.reduceat(side, self._first) for side in (mine, theirs))
         greatest = (np.fmax.reduceat(side, self._first) for side in (mine, theirs))

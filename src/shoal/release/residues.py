@@ -48,8 +48,8 @@ def nearness(name: str, mine: pl.Series, theirs: pl.Series) -> Nearness | None:
         if not (mine.dtype.is_numeric() and theirs.dtype.is_numeric()):
             return None
         a, b = mine, theirs
-    sides = (s.cast(pl.Float64).fill_null(np.nan).to_numpy() for s in (a, b))
-    return Nearness(name, *sides)
+    one, other = (s.cast(pl.Float64).fill_null(np.nan).to_numpy() for s in (a, b))
+    return Nearness(name, one, other)
 
 
 def agreement(name: str, mine: pl.Series, theirs: pl.Series) -> Nearness | None:
@@ -67,13 +67,15 @@ def agreement(name: str, mine: pl.Series, theirs: pl.Series) -> Nearness | None:
     a, b = (s.cast(pl.String).replace(SUPPRESSED, None) for s in (mine, theirs))
     known = (a.is_not_null() & b.is_not_null()).to_numpy()
     both = codes(pl.concat([a.rename(name), b.rename(name)]))
-    sides = [np.where(known, side, np.nan) for side in (both[: len(a)], both[len(a) :])]
-    one, other = (side[known].astype(np.int64) for side in sides)
+    one, other = both[: len(a)][known], both[len(a) :][known]
     kinds = int(both.max(initial=0)) + 1
     shares = [np.bincount(side, minlength=kinds) / max(1, len(one)) for side in (one, other)]
     by_chance = float((shares[0] * shares[1]).sum())
     alike = float((one == other).mean()) if len(one) else 0.0
-    return Nearness(name, *sides, kinds) if alike > by_chance and alike >= SELDOM else None
+    if alike <= by_chance or alike < SELDOM:
+        return None
+    left, right = (np.where(known, side, np.nan) for side in (both[: len(a)], both[len(a) :]))
+    return Nearness(name, left, right, kinds)
 
 
 def days_between(mine: Mapping[str, pl.Series], theirs: Mapping[str, pl.Series]) -> Iterator[Comparison]:

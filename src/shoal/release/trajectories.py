@@ -62,7 +62,7 @@ def _stable(data: pl.DataFrame, columns: Iterable[str], people: Codes) -> list[s
 
 
 def _owned(value: Codes, people: Codes) -> np.ndarray:
-    return people_per_key(value, people) == 1
+    return np.asarray(people_per_key(value, people) == 1)
 
 
 def _joined(label: Codes, value: Codes, owned: np.ndarray) -> Codes:
