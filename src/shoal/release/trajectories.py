@@ -40,25 +40,35 @@ def trajectories(data: pl.DataFrame, columns: Iterable[str], people: Codes) -> t
             names.append(name)
             label = _joined(label, value, owned)
             tied |= owned
-    stable = [c for c in _stable(data, columns, people) if c not in names]
-    described = [codes(data[c]) for c in stable]
+    loose = ~tied  # what a pseudonym ties stays as it is: more records in one cell may tell less of each
+    if not loose.any():
+        return names, label
+    stable = _stable(data, [c for c in columns if c not in names], people)
+    described = list(stable.values())
     for value in [*described, combined(described, len(people))] if described else []:
-        owned = _owned(value, people)
-        if (owned & ~tied).any():
+        owned = _owned(value, people) & loose
+        if owned.any():
             names += [c for c in stable if c not in names]
         label = _joined(label, value, owned)
         tied |= owned
     return names, np.where(tied, label, -1)
 
 
-def _stable(data: pl.DataFrame, columns: Iterable[str], people: Codes) -> list[str]:
+def _stable(data: pl.DataFrame, columns: Iterable[str], people: Codes) -> dict[str, Codes]:
     """Columns that say the same of a person in all records of theirs, for most of those who have several."""
-    plain = [c for c in columns if not data[c].dtype.is_nested()]
-    several = data.select(plain).with_columns(pl.Series("shoal:who", people)).filter(pl.len().over("shoal:who") > 1)
-    if not several.height or not plain:
-        return []
-    same = several.group_by("shoal:who").agg(pl.col(plain).n_unique() == 1).select(plain).mean().row(0)
-    return [c for c, share in zip(plain, same, strict=True) if share >= STABLE and data[c].n_unique() > 1]
+    order = np.argsort(people, kind="stable")
+    _, first, size = np.unique(people[order], return_index=True, return_counts=True)
+    if not (size > 1).any():
+        return {}
+    out = {}
+    for name in columns:
+        if data[name].dtype.is_nested():
+            continue
+        value = codes(data[name])
+        same = np.logical_and.reduceat(value[order] == np.repeat(value[order][first], size), first)
+        if value.max() > 0 and same[size > 1].mean() >= STABLE:
+            out[name] = value
+    return out
 
 
 def _owned(value: Codes, people: Codes) -> np.ndarray:
