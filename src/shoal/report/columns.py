@@ -16,7 +16,11 @@ IN_CLEAR = ("plain", "time", "subject", "identifier")
 
 
 class Published(msgspec.Struct, frozen=True):
-    """One published column. ``alone`` counts rows whose value no other row has; ``loss`` is of quasi columns only."""
+    """One published column. ``alone`` counts rows whose value no other row has; ``loss`` is of quasi columns only.
+
+    >>> Published("note", "plain", None, 3, 3, None).singles_out
+    True
+    """
 
     name: str
     role: str

@@ -141,7 +141,12 @@ def _near(word: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def number_by_height(values: Floats, group: NDArray[np.int32], word: Ids) -> SeriesGrouping:
-    """Groups numbered from 0 by the mean of their records: a number must not tell the order of the input."""
+    """Groups numbered from 0 by the mean of their records: a number must not tell the order of the input.
+
+    >>> values = np.array([[9.0, 8.0], [1.0, 2.0]])
+    >>> number_by_height(values, np.array([0, 1], np.int32), np.array([5, 6], np.int32)).group.tolist()
+    [1, 0]
+    """
     kept = group >= 0
     if not kept.any():
         return SeriesGrouping(group.astype(np.int32), np.where(kept, word, -1).astype(np.int32))

@@ -72,7 +72,15 @@ class SeriesMethod(Spec, frozen=True):
 
 
 def check_sizes(records: int, k: int, p: int) -> None:
-    """Refuse what no method can do."""
+    """Refuse what no method can do.
+
+    >>> check_sizes(3, 2, 2)
+    >>> check_sizes(3, 2, 4)
+    Traceback (most recent call last):
+    ...
+    shoal.core.errors.UsageError: kP-anonymity: k must be at least p, found k=2 and p=4
+    ...
+    """
     if p < 1 or k < 1:
         raise UsageError(f"k and p must be at least 1, found k={k} and p={p}", where="kP-anonymity")
     if k < p:

@@ -158,7 +158,12 @@ def quoted(*parts: str) -> str:
 
 
 def catalogue(query: str, address: Address) -> str:
-    """A query of the catalogue about one table; its name stands in it as a text."""
+    """A query of the catalogue about one table; its name stands in it as a text.
+
+    >>> from shoal.connect.sql.address import Address
+    >>> catalogue("select '{name}' in '{schema}'", Address.of("postgresql://db/clinic#ward.visits"))
+    "select 'visits' in 'ward'"
+    """
     schema = address.parts[0] if len(address.parts) > 1 else ""
     texts = {"table": quoted(*address.parts), "name": address.name, "schema": schema}
     return query.format(**{key: text.replace("'", "''") for key, text in texts.items()})
