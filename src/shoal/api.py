@@ -160,9 +160,19 @@ def verify(
 
 
 def measure(
-    data: Any, *, quasi: str | Sequence[str], sensitive: str | Sequence[str] = (), subject: str | None = None
+    data: Any,
+    *,
+    quasi: str | Sequence[str],
+    sensitive: str | Sequence[str] = (),
+    subject: str | None = None,
+    sampling_weight: str | None = None,
+    special: int | None = None,
 ) -> Measured:
     """The k, l and t a table reaches as it stands, and the risk of being found again in it.
+
+    ``sampling_weight`` names a column that says how many people of the population each row stands for: then also the
+    risk against a register of the population. ``special``: list the rows that sets of at most so many columns single
+    out.
 
     >>> import polars as pl, shoal
     >>> table = pl.DataFrame({"age": [30, 30, 41], "diag": ["flu", "cold", "flu"]})
@@ -175,8 +185,22 @@ def measure(
     frame, _ = from_any(data)
     known = stated_names("quasi", quasi)
     about = column_names(Argument("sensitive", "sensitive"), sensitive)
-    require(frame, [*known, *about, *([subject] if subject else [])], "table")
-    return measured(frame, known, about, None if subject is None else frame[subject])
+    require(frame, [*known, *about, *[name for name in (subject, sampling_weight) if name]], "table")
+    if subject is not None and sampling_weight is not None:
+        raise UsageError(
+            "a sampling weight is one of a person, and a subject may have several rows",
+            where="sampling_weight",
+            hint="measure one row per person, without subject",
+        )
+    most = None if special is None else whole(Argument("special", "special"), special)
+    return measured(
+        frame,
+        known,
+        about,
+        None if subject is None else frame[subject],
+        weights=None if sampling_weight is None else frame[sampling_weight],
+        special=most,
+    )
 
 
 def attack(

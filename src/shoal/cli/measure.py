@@ -55,6 +55,8 @@ def measure(
     quasi: Names = None,
     sensitive: Names = None,
     subject: str | None = None,
+    sampling_weight: str | None = None,
+    special: int | None = None,
     events: OfEvents = OfEvents(),
     reading: Reading = Reading(),
     json: Json = False,
@@ -77,13 +79,18 @@ def measure(
         Columns an outsider must not learn.
     subject
         The column that says whose row it is: people are counted, not rows.
+    sampling_weight
+        The column that says how many people of the population a row stands for: also the risk against a register of it.
+    special
+        Also list the rows that at most this many columns tell from all others: 3 is a good start.
     json
         Figures as JSON.
     """
     from shoal.api import measure as measured
 
     if events.stream:
-        only_with(False, "a table: leave out --stream", quasi=quasi, sensitive=sensitive)
+        table = {"quasi": quasi, "sensitive": sensitive, "sampling_weight": sampling_weight, "special": special}
+        only_with(False, "a table: leave out --stream", **table)
         named = [events.time or "time", subject or "subject", events.value or "value"]
         _profile(read_table(data, reading, named), subject, events, json)
         return
@@ -91,8 +98,16 @@ def measure(
     only_with(False, "--stream", **about)
     if not quasi:
         raise UsageError("no quasi columns", where="--quasi", hint="name the columns an outsider may know, or --stream")
-    frame = read_table(data, reading, [*names(quasi), *names(sensitive), *([subject] if subject else [])])
-    result = measured(frame, quasi=names(quasi), sensitive=names(sensitive), subject=subject)
+    more = [name for name in (subject, sampling_weight) if name]
+    frame = read_table(data, reading, [*names(quasi), *names(sensitive), *more])
+    result = measured(
+        frame,
+        quasi=names(quasi),
+        sensitive=names(sensitive),
+        subject=subject,
+        sampling_weight=sampling_weight,
+        special=special,
+    )
     answer(as_json(result) if json else str(result))
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from shoal.core.errors import InputError
 from shoal.core.groups import Groups
 from shoal.core.notebook import Shown
+from shoal.measures.population import PopulationRisk, checked_weights, population_risk
 from shoal.measures.risk import Risk, risk
+from shoal.measures.special_uniques import SpecialUniques, special_uniques
 from shoal.promises.base import Promise
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.t_closeness import TCloseness
@@ -41,6 +46,8 @@ class Measured(Shown, msgspec.Struct, frozen=True):
     k: int
     sensitive: dict[str, Diversity]
     risk: Risk
+    population: PopulationRisk | None = None  # where rows have sampling weights
+    special: SpecialUniques | None = None  # where they were looked for
 
     def __repr__(self) -> str:
         return f"<Measured: {self.rows:,} rows, k = {self.k}, {self.risk.unique:,} {self.unit} alone in their group>"
@@ -63,13 +70,34 @@ class Measured(Shown, msgspec.Struct, frozen=True):
             f"  on average (marketer)    {r.marketer:9.2%}",
             f"  alone in their group     {r.unique:9,} {self.unit}",
         ]
+        if (p := self.population) is not None:
+            lines += [
+                f"In the population, about {p.people:,.0f} people (negative binomial model)",
+                f"  worst case               {p.highest:9.2%}",
+                f"  expected to be found     {p.expected:9,.1f} {self.unit}",
+                f"  alone there, too         {p.population_unique:9,.1f} of {p.unique:,}",
+            ]
+        if (s := self.special) is not None:
+            sizes = ", ".join(f"{n:,} of {size} column{'s' * (size > 1)}" for size, n in s.sizes.items())
+            lines.append(f"Special uniques, by at most {s.most} columns: {s.rows:,} rows ({sizes or 'none'})")
+            lines += [f"  {name:<24} {share:9.1%} of the scores" for name, share in s.columns.items()]
+            lines += [f"  row {at + 1:,}: {score:,}" for at, score in s.riskiest]
         return "\n".join(lines)
 
 
 def measured(
-    frame: pl.DataFrame, quasi: Sequence[str], sensitive: Sequence[str] = (), people: pl.Series | None = None
+    frame: pl.DataFrame,
+    quasi: Sequence[str],
+    sensitive: Sequence[str] = (),
+    people: pl.Series | None = None,
+    *,
+    weights: pl.Series | None = None,
+    special: int | None = None,
 ) -> Measured:
     """Measure a table by its definitions. O(rows x columns + rows log rows) per sensitive column.
+
+    ``weights`` say how many people of the population each row stands for; ``special`` is the largest number of columns
+    by which special uniques are looked for.
 
     >>> measured(pl.DataFrame({"age": [30, 30, 41]}), ["age"]).k
     1
@@ -83,7 +111,15 @@ def measured(
         k=int(sizes.min()) if len(sizes) else 0,
         sensitive={name: _diversity(groups, name) for name in sensitive},
         risk=risk(sizes),
+        population=None if weights is None else population_risk(groups.labels, _numbers(weights)),
+        special=None if special is None else special_uniques(frame, quasi, special),
     )
+
+
+def _numbers(weights: pl.Series) -> NDArray[np.float64]:
+    if not weights.dtype.is_numeric():
+        raise InputError(f"expected numbers, found {weights.dtype}", where="sampling_weight", hint="declare its type")
+    return checked_weights(weights.cast(pl.Float64).fill_null(float("nan")).to_numpy())
 
 
 def table_risk(frame: pl.DataFrame, quasi: Sequence[str], people: pl.Series | None = None) -> Risk:
