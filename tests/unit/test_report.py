@@ -377,3 +377,11 @@ def test_the_report_of_a_view_names_its_masks(tmp_path, data):
     )
     found = shoal.view(pl.read_csv(tmp_path / "x.csv"), tmp_path / "p.yaml", "r").report.columns
     assert {c.name: c.mask for c in found} == {"age": None, "gluc": "bucket"}
+
+
+def test_the_weight_of_a_column_is_told_beside_its_loss(data: pl.DataFrame) -> None:
+    made = shoal.anonymize(data, quasi=["age", "sex"], k=5, method="mondrian", weights={"age": 2.5}).report
+    lines = [line for line in made.text().splitlines() if line.endswith("weight 2.5")]
+    assert [line.split()[0] for line in lines] == ["age"]
+    assert made.html().count("weight 2.5") == 1
+    assert {c["name"]: c["weight"] for c in json.loads(made.json())["columns"]} == {"age": 2.5, "sex": 1.0}

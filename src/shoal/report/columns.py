@@ -16,7 +16,8 @@ IN_CLEAR = ("plain", "time", "subject", "identifier")
 
 
 class Published(msgspec.Struct, frozen=True):
-    """One published column. ``alone`` counts rows whose value no other row has; ``loss`` is of quasi columns only.
+    """One published column. ``alone`` counts rows whose value no other row has; ``loss`` is of quasi columns only, and
+    methods minimized it times ``weight``.
 
     >>> Published("note", "plain", None, 3, 3, None).singles_out
     True
@@ -30,6 +31,7 @@ class Published(msgspec.Struct, frozen=True):
     loss: float | None
     mask: str | None = None
     hint: str = ""
+    weight: float = 1.0
 
     @property
     def singles_out(self) -> bool:
@@ -53,7 +55,8 @@ def published(original: pl.DataFrame, released: pl.DataFrame, schema: Schema, lo
         uses = hierarchy_for(original[name], column).use if column.role == "quasi" else None
         share = lost.columns.get(name)
         hint = why_lost(original[name].dtype, uses or "", share)
-        out.append(Published(name, column.role, uses, len(sizes), int((sizes == 1).sum()), share, None, hint))
+        alone = int((sizes == 1).sum())
+        out.append(Published(name, column.role, uses, len(sizes), alone, share, None, hint, column.weight))
     return out
 
 

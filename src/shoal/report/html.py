@@ -92,6 +92,7 @@ def columns(report: Report) -> Section:
     rows, marks = [], []
     for column in report.columns:
         lost = "–" if column.loss is None else f"{column.loss:.1%}"
+        lost = lost if column.weight == 1 else f"{lost}, weight {column.weight:g}"
         told = "singles people out: whoever knows a value finds its row" if column.singles_out else column.hint
         made = (column.mask or "–", column.hierarchy or "–")
         rows.append((column.name, column.role, *made, f"{column.distinct:,}", f"{column.alone:,}", lost, told))

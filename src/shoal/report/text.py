@@ -79,7 +79,8 @@ def _loss(report: Report) -> list[str]:
     shown = list(loss.columns.items())[:MOST_COLUMNS]
     width = max((len(_name(name)) for name, _ in shown), default=0)
     lines = [f"Loss: {loss.gcp:.2%} of the detail (0 % nothing, 100 % everything)"]
-    lines += [f"  {_name(name):<{width}}  {_bar(value)} {value:7.2%}" for name, value in shown]
+    weighed = {c.name: f"  weight {c.weight:g}" for c in report.columns if c.weight != 1}
+    lines += [f"  {_name(name):<{width}}  {_bar(value)} {value:7.2%}{weighed.get(name, '')}" for name, value in shown]
     if len(loss.columns) > MOST_COLUMNS:
         lines.append(f"  … and {len(loss.columns) - MOST_COLUMNS} more columns")
     for name, on in loss.scales.items():

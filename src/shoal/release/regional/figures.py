@@ -135,7 +135,7 @@ def published(plan: Plan, rows: Looks, lost: Loss) -> list[Published]:
         uses = hierarchy_for(known, column).use if column.role == "quasi" else None
         share = lost.columns.get(name)
         hint = why_lost(known.dtype, uses or "", share)
-        out.append(Published(name, column.role, uses, values, alone, share, None, hint))
+        out.append(Published(name, column.role, uses, values, alone, share, None, hint, column.weight))
     return out
 
 
