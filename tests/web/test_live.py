@@ -21,7 +21,7 @@ from shoal.datasets.streams import stream
 from shoal.release.job import job_of
 from shoal.release.stream import LocalRunner
 from shoal.release.wishes import Wishes
-from shoal.web.board import ERRORS, MOST, Board, Hidden, Sample, of_service, of_stream
+from shoal.web.board import ERRORS, MOST_SAMPLES, Board, Hidden, Sample, of_service, of_stream
 from shoal.web.gate import Gate
 from shoal.web.live import LivePage, live_app
 from shoal.web.pages.live import PARTS, parts_of
@@ -77,9 +77,9 @@ def test_a_page_that_is_opened_before_the_first_event_is_told_so():
 
 
 def test_what_a_board_keeps_is_bounded():
-    board = filled(5 * MOST)
-    assert len(board.history) <= MOST
-    assert board.history[-1].events == 500 * MOST
+    board = filled(5 * MOST_SAMPLES)
+    assert len(board.history) <= MOST_SAMPLES
+    assert board.history[-1].events == 500 * MOST_SAMPLES
     for n in range(3 * ERRORS):
         board.failed(f"error {n}")
     assert len(board.errors) == ERRORS

@@ -21,7 +21,7 @@ FAMILY = frozenset(n for at in LOCALES.values() for n in at.family)
 KNOWN = GIVEN | FAMILY
 SMALL = frozenset(n.casefold() for n in GIVEN), frozenset(n.casefold() for n in FAMILY)
 ROLES = (TITLES | INSIDE_TITLES | CUES) - PARTICLES - frozenset("mhc")  # what announces a name is no part of it
-MOST = 4  # words of a name
+MOST_WORDS = 4  # words of a name
 # one class after the other, nothing that could be read in two ways: linear in the text
 WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
@@ -120,7 +120,7 @@ def _run(words: list[Word], at: int, reason: str) -> int:
     """The capitalised words from here on, with particles inside; common words end it."""
     announced = reason in ("title", "label")
     size = last = 0
-    for word in words[at : at + MOST + 2]:
+    for word in words[at : at + MOST_WORDS + 2]:
         if size and not _joined(words[at + size - 1], word, size == 1 and reason == "label"):
             break
         if word.text[0].isupper():
@@ -134,7 +134,7 @@ def _run(words: list[Word], at: int, reason: str) -> int:
             size += 1
         else:
             break
-        if last >= MOST:
+        if last >= MOST_WORDS:
             break
     # a letter at the end is no initial: Annex B
     return last - 1 if last > 1 and len(words[at + last - 1].text) == 1 else last

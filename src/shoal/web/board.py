@@ -17,7 +17,7 @@ import numpy as np
 from shoal.core.errors import ShoalError
 
 EVERY = 0.5  # seconds between two samples
-MOST = 600  # samples that are kept: older ones are thinned, so that the history of a long run fits
+MOST_SAMPLES = 600  # samples that are kept: older ones are thinned, so that the history of a long run fits
 ERRORS = 20
 AT_MOST = 0.01  # of a run's time, to measure how many people are hidden
 ONCE = 0.3 * EVERY  # seconds that measuring may take until the next sample ends it
@@ -62,7 +62,7 @@ class Board:
             return
         self._next = at + EVERY
         taken = msgspec.structs.replace(self._sample(), at=at - self._began)
-        if len(self.history) >= MOST:
+        if len(self.history) >= MOST_SAMPLES:
             self.history = self.history[::2]
         self.history.append(taken)
         self.changed += 1

@@ -13,7 +13,7 @@ from shoal.policy.document import Policy, View
 from shoal.streams.base import StreamMethod
 from shoal.views.role_view import RoleView
 
-MOST = 1000  # regions of a view
+MOST_REGIONS = 1000  # regions of a view
 
 
 def regions_of(view: View) -> int:
@@ -25,9 +25,9 @@ def regions_of(view: View) -> int:
     said = view.service.get("repartition")
     if said is None:
         return 0
-    if not isinstance(said, int) or isinstance(said, bool) or not 1 <= said <= MOST:
+    if not isinstance(said, int) or isinstance(said, bool) or not 1 <= said <= MOST_REGIONS:
         raise PolicyError(
-            f"expected a number of regions between 1 and {MOST:,}",
+            f"expected a number of regions between 1 and {MOST_REGIONS:,}",
             where=f"views.{view.name}.service.repartition",
             hint="as many as the source has partitions, or fewer",
         )
