@@ -71,7 +71,7 @@ class Cluster:
             )
 
     def kill(self, node: int, how: signal.Signals = signal.SIGKILL) -> None:
-        """Stop one broker, by default without mercy."""
+        """Stop one broker, by default with SIGKILL."""
         self.running[node].send_signal(how)
         self.running[node].wait(60)
 
@@ -88,7 +88,7 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients knock."""
+        """Where clients connect."""
         return ",".join(f"127.0.0.1:{client}" for client, _ in self.ports)
 
     def login(self, user: str = ADMIN, password: str = SECRET, mechanism: str = MECHANISMS[0]) -> dict[str, str]:

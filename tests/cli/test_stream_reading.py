@@ -15,7 +15,7 @@ import pytest
 
 from shoal.cli import main
 from shoal.connect.events import Events
-from shoal.connect.pipes import MOST, opened
+from shoal.connect.pipes import MOST_BYTES, opened
 from shoal.connect.sink import Sink
 from shoal.connect.sink import _zstd as sink_zstd
 from tests.cli.in_process import call
@@ -107,7 +107,7 @@ def test_a_small_file_does_not_become_a_large_memory(tmp_path: Path) -> None:
     """Of very much that is packed into little, only a piece at a time is unpacked."""
     (tmp_path / "bomb").write_bytes(gzip.compress(b"\n" * (64 << 20)))
     with opened(str(tmp_path / "bomb")) as stream:
-        assert all(len(piece) <= MOST for piece in iter(stream.read, b""))
+        assert all(len(piece) <= MOST_BYTES for piece in iter(stream.read, b""))
 
 
 def test_a_pipe_that_broke_off_is_said(tmp_path: Path) -> None:

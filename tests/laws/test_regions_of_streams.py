@@ -177,7 +177,7 @@ def test_what_waits_for_a_lost_partition_goes_on_by_ticks_and_is_bounded(monkeyp
     assert view.held == 0
     _, bad = start(POLICY, "market", 0, view.snapshot()).push([])
     assert [(r.partition, r.offset) for r in bad] == [(0, 3)]  # what cannot be read is said, though a tick cannot
-    monkeypatch.setattr(merging, "MOST", 2)
+    monkeypatch.setattr(merging, "MOST_WAITING", 2)
     view = start(POLICY, "market", 0)
     many = [Entry(0, at, None, b"no", 0, at) for at in range(5)]
     full = msgspec.structs.replace(block, entries=many, marks=[])

@@ -20,7 +20,7 @@ from shoal.core.errors import InputError, UsageError
 
 GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 PIECE = 1 << 20
-MOST = 8 << 20  # bytes that one piece may become: a few may stand for very many
+MOST_BYTES = 8 << 20  # bytes that one piece may become: a few may stand for very many
 LEAST = 4  # bytes that tell a compression
 TCP = "tcp://"
 
@@ -193,7 +193,7 @@ def _inflated(pieces: Iterator[bytes]) -> Iterator[bytes]:
     for data in pieces:
         while data:
             begun = True
-            out = member.decompress(data, MOST)
+            out = member.decompress(data, MOST_BYTES)
             data = member.unused_data or member.unconsumed_tail
             if member.eof:
                 data = data.lstrip(b"\0")  # padding

@@ -27,7 +27,7 @@ class Mondrian(TableMethod, frozen=True, tag="mondrian"):
     children with too few people stay together under that node. ``strict`` keeps equal values on one side; relaxed cuts
     rows at the median even between equal values, so groups are smaller and their regions may touch. Where a promise
     looks at sensitive values, cuts of nearly the same loss are drawn by the seed, and small segments sometimes stay
-    whole: who knows the method shall not read off which cuts the promise forbade.
+    whole: someone who knows the method must not be able to tell which cuts the promise forbade.
 
     Cost: O(rows x columns² x tries) per level of cutting, about log₂(rows / k) levels; memory three integers per row.
 

@@ -8,7 +8,7 @@ from shoal.web.html import Markup, Option, button, el, select, table
 from shoal.web.pages.layout import document, failed, form, heading, on
 from shoal.web.project import Project
 
-MOST = 200  # columns with a list each
+MOST_COLUMNS = 200  # columns with a list each
 
 
 def roles(project: Project, error: ShoalError | None = None) -> str:
@@ -16,7 +16,7 @@ def roles(project: Project, error: ShoalError | None = None) -> str:
     chosen = project.chosen
     names = list(chosen.columns)
     known = [n for n in names if not (chosen.kind == "curves" and chosen.columns[n].why == "an instant of a curve")]
-    rows = [row(project, n, names.index(n)) for n in known[:MOST]]
+    rows = [row(project, n, names.index(n)) for n in known[:MOST_COLUMNS]]
     instants = len(names) - len(known)
     missing = chosen.ready()
     return document(

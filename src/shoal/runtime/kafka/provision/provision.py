@@ -49,7 +49,7 @@ class Provisioner:
         self._grown = False  # whether the plan gives topics more partitions
 
     def make_source(self) -> Change | None:
-        """Make the source topic, if there is none and the policy says how many ``partitions`` it shall have."""
+        """Make the source topic, if there is none and the policy says how many ``partitions`` it must have."""
         said, topic = self.policy.source, self.source.topic
         if "partitions" not in said or self.cluster.partitions([topic]):
             return None

@@ -22,7 +22,7 @@ from shoal.runtime.kafka.serve.output import Record
 if TYPE_CHECKING:
     from shoal.runtime.kafka.serve.stateful import MethodRunner
 
-MOST = 100_000  # records that wait for a slower partition, of one region
+MOST_WAITING = 100_000  # records that wait for a slower partition, of one region
 PATIENCE = 30  # ticks (of a second or more, without any block) until nobody is waited for any more
 END = 1 << 62
 _AT = attrgetter("at")
@@ -145,7 +145,7 @@ class RegionRunner:
 
     def _released(self, upto: int) -> list[Entry]:
         """Those that wait, up to this time; and the oldest, if too many wait."""
-        count = max(bisect_right(self._waiting, upto, key=_AT), len(self._waiting) - MOST)
+        count = max(bisect_right(self._waiting, upto, key=_AT), len(self._waiting) - MOST_WAITING)
         out, self._waiting = self._waiting[:count], self._waiting[count:]
         if out:
             self._passed = max(self._passed, out[-1].at)
