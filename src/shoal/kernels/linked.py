@@ -16,7 +16,7 @@ from numba.core.compiler import Compiler
 from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher
 
-from shoal.kernels import kept as kept  # where this module is loaded, kernels are kept by content
+from shoal.kernels import disk_cache as disk_cache  # where this module is loaded, kernels are kept by content
 from shoal.kernels.ready import keep
 from shoal.kernels.waiting import waiting
 
