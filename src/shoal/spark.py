@@ -1,4 +1,7 @@
-"""Tables on Spark: ``shoal.spark.anonymize(df, quasi=[...], k=5)``. Needs the extra ``spark`` and Java 17."""
+"""Tables on Spark: ``shoal.spark.anonymize(df, quasi=[...], k=5)``; views of streams: ``shoal.spark.view``.
+
+Needs the extra ``spark`` and Java 17.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ from shoal.core.errors import UsageError
 from shoal.core.release import Release
 from shoal.release.job import job_of
 from shoal.release.regional.choose import LARGEST
+from shoal.release.roles import MasksJob
+from shoal.release.stream import StreamJob
 from shoal.release.table import TableJob
 from shoal.release.wishes import Wishes
 from shoal.runtime.spark.session import require_spark
+from shoal.runtime.spark.streaming import counted, masked
 from shoal.runtime.spark.table import released
 
 
@@ -28,6 +34,30 @@ def anonymize(df: Any, policy: Any = None, *, rows_per_region: int = LARGEST, **
     job = job_of(Wishes({**asked, "policy": policy} if policy is not None else asked))
     if not isinstance(job, TableJob):
         raise UsageError(
-            "only tables are released on Spark", where="spark", hint="curves and streams run on one machine"
+            "only tables are released on Spark",
+            where="spark",
+            hint="streams: shoal.spark.view; curves run on one machine",
         )
     return released(job, df, most=rows_per_region)
+
+
+def view(df: Any, policy: Any, role: str, **asked: Any) -> Any:
+    """What one role sees, as a DataFrame; of a stream (``spark.readStream``), too.
+
+    Masks work row by row. A view that promises z-anonymity keeps its state with Spark and needs a key that outlives
+    the query (``SHOAL_KEY``). Nothing is judged here: rows leave as they come. Views that group the rows of a table
+    are made by :func:`anonymize`.
+
+    >>> view(None, "policy.yaml", "market")  # doctest: +SKIP
+    """
+    require_spark()
+    job = job_of(Wishes({**asked, "policy": policy, "view": role}))
+    if isinstance(job, StreamJob):
+        return counted(job, df)
+    if isinstance(job, MasksJob):
+        return masked(job, df)
+    raise UsageError(
+        "the view promises groups of a table",
+        where=f"views.{role}",
+        hint=f"shoal.spark.anonymize(df, policy, view={role!r}) releases it as a whole",
+    )

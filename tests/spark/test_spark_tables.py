@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+import sys
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -11,6 +14,7 @@ import shoal
 from shoal.core.errors import InputError, PromiseError, UsageError
 from shoal.datasets.hospital import hospital
 from shoal.policy.load import parse
+from tests.cli.in_process import call
 
 pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("ignore")]
 
@@ -101,3 +105,34 @@ def test_wrong_calls_and_promises_out_of_reach_are_errors_of_ours(spark):
         made(spark, frame, quasi=["age"], k=3, method="datafly")
     with pytest.raises(PromiseError, match="have a value of their own in the column 'ins_no'"):
         made(spark, frame, **{**ASKED, "plain": ["ins_no"]})
+
+
+def test_the_command_gives_the_file_that_it_gives_without_spark(spark, tmp_path):
+    """One region: the same bytes. ``--engine spark`` finds the session that is running."""
+    hospital(700, seed=2).write_csv(tmp_path / "t.csv")
+    words = ["anonymize", "t.csv", "--quasi", "zip,sex,age", "--hierarchy", "zip=prefix:5", "--sensitive", "diag"]
+    words += ["--k", "4", "--seed", "5", "--effort", "low"]
+    done = call([*words, "--engine", "spark", "-o", "spark.csv"], tmp_path, None, {})
+    assert done.returncode == 0, done.stderr
+    assert "VERIFIED" in done.stderr
+    here = call([*words, "-o", "here.csv"], tmp_path, None, {})
+    assert here.returncode == 0, here.stderr
+    assert (tmp_path / "spark.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
+    assert {f.name for f in tmp_path.iterdir()} == {"t.csv", "spark.csv", "here.csv"}
+    again = call([*words, "--engine", "spark", "-o", "spark.csv", "--k", "9000"], tmp_path, None, {})
+    assert again.returncode in (1, 2), again.stderr
+    assert "hint:" in again.stderr
+    assert (tmp_path / "spark.csv").read_bytes() == (tmp_path / "here.csv").read_bytes()
+
+
+def test_the_example_runs_as_its_page_says(spark, tmp_path, monkeypatch, capsys):
+    folder = Path(__file__).parents[2] / "examples" / "spark"
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(folder / "make.py"), run_name="__main__")
+    # the session was started in another folder, and Spark reads what is named from there
+    named = [str(tmp_path / "visits.parquet"), str(folder / "policy.yaml"), str(tmp_path / "released")]
+    monkeypatch.setattr(sys, "argv", ["release.py", *named])
+    runpy.run_path(str(folder / "release.py"), run_name="__main__")
+    assert "VERIFIED" in capsys.readouterr().out
+    made = pl.read_parquet(tmp_path / "released" / "*.parquet")
+    assert shoal.verify(made, quasi=["zip", "sex", "age"], sensitive=["diag"], k=5, l=2).kept

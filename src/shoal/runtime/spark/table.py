@@ -31,7 +31,7 @@ from shoal.report.columns import masked as with_masks
 from shoal.runtime.spark import work
 from shoal.runtime.spark.looks import OnSpark, domain_of, quoted, shares_of
 from shoal.runtime.spark.session import checkpoints, require_spark
-from shoal.runtime.spark.work import FIGURES, NAMES, REGION
+from shoal.runtime.spark.work import FIGURES, NAMES, REGION, spark_schema
 from shoal.tables.base import Progress, reachable, silent
 from shoal.tables.regions import Regions
 from shoal.views.masked_table import masked_table
@@ -132,7 +132,7 @@ class _Run:
         )
         role = "" if job.view is None else job.view.role
         like = work.arrow_of(finish(empty.select(shown).with_columns(pl.col(n).cast(pl.String) for n in schema.quasi)))
-        data = made.groupBy(quoted(NAMES[BUCKET])).applyInArrow(work.ordering(plan, role, finish), _spark_schema(like))
+        data = made.groupBy(quoted(NAMES[BUCKET])).applyInArrow(work.ordering(plan, role, finish), spark_schema(like))
         tagged.unpersist()
         rows.unpersist()
         return Release(
@@ -161,7 +161,7 @@ class _Run:
             )
         sample = work.frame_of(self.data.limit(0).toArrow())
         first = masked_table(job.policy, job.view.role, sample, job.keys)
-        like = _spark_schema(work.arrow_of(first.frame))
+        like = spark_schema(work.arrow_of(first.frame))
         rows = self.data.mapInArrow(work.masking(job.policy, job.view.role, job.keys), like)
         return rows, first.schema, _finish(job), first.notes
 
@@ -240,7 +240,7 @@ class _Run:
         out = (
             tagged.withColumn(REGION, numbered.cast("int"))
             .groupBy(REGION)
-            .applyInArrow(work.solving(plan, like), _spark_schema(work.arrow_of(like)))
+            .applyInArrow(work.solving(plan, like), spark_schema(work.arrow_of(like)))
             .checkpoint()
         )
         solved = []
@@ -290,9 +290,3 @@ def _tagged_schema(rows: DataFrame) -> StructType:
     from pyspark.sql.types import IntegerType, StructType
 
     return StructType(list(rows.schema.fields)).add(REGION, IntegerType())
-
-
-def _spark_schema(table: Any) -> StructType:
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return from_arrow_schema(table.schema)

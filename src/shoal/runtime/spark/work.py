@@ -28,6 +28,7 @@ from shoal.views.masked_table import BESIDE, masked_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
 REGION, FIGURES = "__shoal_region", "__shoal_figures"
 # a name with a zero byte is one that no file can have, and one that Spark cannot have either
@@ -52,6 +53,13 @@ def arrow_of(frame: pl.DataFrame) -> pa.Table:
     # Spark knows texts of up to 2 GB a batch only, and holds a function to its very types
     plain = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
     return table.cast(pa.schema([pa.field(f.name, plain.get(f.type, f.type)) for f in table.schema]))
+
+
+def spark_schema(table: pa.Table) -> StructType:
+    """The types of an Arrow table, as Spark calls them."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(table.schema)
 
 
 def masking(policy: Policy, role: str, keys: KeyRing) -> Batches:
