@@ -186,21 +186,9 @@ def measure(
     known = stated_names("quasi", quasi)
     about = column_names(Argument("sensitive", "sensitive"), sensitive)
     require(frame, [*known, *about, *[name for name in (subject, sampling_weight) if name]], "table")
-    if subject is not None and sampling_weight is not None:
-        raise UsageError(
-            "a sampling weight is one of a person, and a subject may have several rows",
-            where="sampling_weight",
-            hint="measure one row per person, without subject",
-        )
     most = None if special is None else whole(Argument("special", "special"), special)
-    return measured(
-        frame,
-        known,
-        about,
-        None if subject is None else frame[subject],
-        weights=None if sampling_weight is None else frame[sampling_weight],
-        special=most,
-    )
+    people, weights = (None if name is None else frame[name] for name in (subject, sampling_weight))
+    return measured(frame, known, about, people, weights=weights, special=most)
 
 
 def attack(

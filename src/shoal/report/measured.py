@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.errors import InputError
+from shoal.core.errors import InputError, UsageError
 from shoal.core.groups import Groups
 from shoal.core.notebook import Shown
 from shoal.measures.population import PopulationRisk, checked_weights, population_risk
@@ -102,6 +102,12 @@ def measured(
     >>> measured(pl.DataFrame({"age": [30, 30, 41]}), ["age"]).k
     1
     """
+    if people is not None and weights is not None:
+        raise UsageError(
+            "a sampling weight is one of a person, and a subject may have several rows",
+            where="sampling_weight",
+            hint="measure one row per person, without subject",
+        )
     groups = grouped(frame, quasi, sensitive, people)
     sizes = groups.sizes()
     return Measured(
