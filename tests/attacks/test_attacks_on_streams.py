@@ -333,13 +333,13 @@ def two_views(tmp_path):
 
 
 STREAM = ["stream", "e.ndjson", "--policy", "p.yaml", "--view", "research"]
-KEY = {"SHOAL_KEY": "ab" * 32}
+SECRET = {"SHOAL_KEY": "ab" * 32}
 
 
 @pytest.mark.parametrize("kind", ["html", "json", "txt"])
 def test_what_was_waived_and_what_other_views_did_is_on_the_report_of_a_stream(two_views, kind):
     words = [*STREAM, "--also", "other=o.ndjson", "--verify", "1", "-o", "r.ndjson", "--report", f"r.{kind}"]
-    done = call(words, two_views, None, KEY)
+    done = call(words, two_views, None, SECRET)
     assert done.returncode == 0, done.stderr
     told = (two_views / f"r.{kind}").read_text()
     assert "waiver: linked-rows" in told
@@ -348,7 +348,7 @@ def test_what_was_waived_and_what_other_views_did_is_on_the_report_of_a_stream(t
 
 
 def test_two_views_do_not_leave_through_one_door(two_views):
-    done = call([*STREAM, "--also", "other=-"], two_views, None, KEY)
+    done = call([*STREAM, "--also", "other=-"], two_views, None, SECRET)
     assert done.returncode == 2
     assert "two outputs are standard output" in done.stderr
     assert not done.stdout
@@ -361,8 +361,8 @@ def test_which_event_is_which_is_for_the_operators_eyes(two_views, there):
         (two_views / name).write_text("from before")
         (two_views / name).chmod(0o644)
     words = [*STREAM, "-o", "r.ndjson", "--withheld", "w.ndjson", "--synthetic", "s.txt"]
-    assert call(words, two_views, None, KEY).returncode == 0
+    assert call(words, two_views, None, SECRET).returncode == 0
     for name in ("w.ndjson", "s.txt"):
         assert (two_views / name).stat().st_mode & 0o777 == 0o600
         assert "from before" not in (two_views / name).read_text()
-    assert call([*STREAM, "-o", "r.ndjson", "--withheld", "/dev/null"], two_views, None, KEY).returncode == 0
+    assert call([*STREAM, "-o", "r.ndjson", "--withheld", "/dev/null"], two_views, None, SECRET).returncode == 0

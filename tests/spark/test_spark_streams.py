@@ -48,7 +48,7 @@ def visits(first: int, count: int) -> pl.DataFrame:
             "time": [1000 + (first + at) // 4 for at in range(count)],
             "client": [f"p{p}" for p in people],
             "age": [None if p == 7 else p for p in people],  # a whole number that may be missing stays one
-            "site": [f"d{chance.randrange(3)}.s{chance.randrange(5)}" for _ in people],
+            "site": [f"domain{chance.randrange(3)}.site{chance.randrange(5)}" for _ in people],
         }
     )
 
@@ -88,7 +88,7 @@ def test_a_stream_is_counted_on_through_a_restart_as_on_one_machine(spark, tmp_p
     assert 10 < found["site"].str.contains(".", literal=True).sum() < 500  # some generalized, some neither
     assert found.sort(pl.all()).equals(whole.select(found.columns).cast(dict(found.schema)).sort(pl.all()))
     state = b"".join(f.read_bytes() for f in (tmp_path / "state").rglob("*") if f.is_file())
-    assert b"d1.s" not in state  # nobody reads a visit in the state
+    assert b"domain1.site" not in state  # nobody reads a visit in the state
 
 
 def test_masks_are_those_of_a_table(spark):

@@ -66,7 +66,9 @@ def test_outputs_have_names_of_their_own(tmp_path):
     out = str(tmp_path / "x.html")
     with pytest.raises(UsageError, match="two outputs"):
         keep_apart([out, str(tmp_path / "." / "x.html")], [])
-    keep_apart([out, None, "-", "-"], ["-", None])
+    with pytest.raises(UsageError, match="two outputs are standard output"):
+        keep_apart([out, "-", None, "-"], [])
+    keep_apart([out, None, "-"], ["-", None])
 
 
 def test_a_failed_disk_leaves_no_release(tmp_path, monkeypatch):

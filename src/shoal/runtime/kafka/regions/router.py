@@ -137,6 +137,8 @@ class Router:
 
 def _by_place(places: Places) -> Iterator[tuple[int, list[int]]]:
     """Which records go to each place, in their order; to a place below 0 none goes."""
+    if not len(places):  # a batch may hold ticks alone
+        return
     order = np.argsort(places, kind="stable")
     found, first = np.unique(places[order], return_index=True)
     for place, mine in zip(found.tolist(), np.split(order, first[1:]), strict=True):
