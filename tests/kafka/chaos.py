@@ -181,8 +181,10 @@ class Chaos:
             out += [f"{role}: {several} records in several forms"] if several else []
             times = Counter(msgspec.json.decode(v)["number"] for v in committed)
             out += [f"{role}: {sum(n > 1 for n in times.values())} repeated"] if max(times.values()) > 1 else []
-            if role in self._alike and Counter(committed) != self._alike[role](role):
-                out.append(f"{role}: not the uninterrupted run")
+            if role in self._alike:
+                asked, found = self._alike[role](role), Counter(committed)
+                more, less = (found - asked).total(), (asked - found).total()
+                out += [f"{role}: not the uninterrupted run, {more} more and {less} less"] if more or less else []
             self.blows[f"{role}: released"] = len(committed)
         for where in (topic, f"{topic}.shoal.regions"):
             changelog = self.stage.drain(f"{where}.shoal.changelog")
