@@ -20,9 +20,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 env: $(STAMP)
 
+# the lock names every package: nothing is left to resolve, or a version published today could stop an install
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 # where Python may not write it later, each start costs seconds; beside it, what a first release needs is compiled
 	-$(BIN)/shoal demo --rows 1000 --out .cache/demo > /dev/null & $(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null; wait
