@@ -109,6 +109,39 @@ def test_a_worker_that_stops_and_starts_publishes_one_run(stage, still, protocol
     assert min(map(len, groups.values())) >= 4
 
 
+CURVES = """
+dataset: meters
+source: {use: kafka, topic: {topic}, properties: admin.properties}
+columns:
+  at: {role: time, type: int, late: 2s}
+  home: {role: subject, type: str}
+  watt: {role: quasi, type: int}
+views:
+  shapes:
+    show: [at, watt]
+    hidden: drop
+    promises: [{use: kP-anonymity, k: 3, p: 2}]
+    method: {use: curves, window: 20s, every: 5s, missing: previous}
+"""
+
+
+def test_windows_of_a_topic_are_released_as_curves(stage, still):
+    here = stage(CURVES)
+    sent = [
+        (msgspec.json.encode({"at": at, "home": f"home{home}", "watt": 10 * home + at % 7}), b"h", home % 2)
+        for at in range(70)
+        for home in range(10)
+    ]
+    for a, b in [(0, 330), (330, 700)]:  # a worker that takes over in the middle of a window
+        here.send(sent[a:b])
+        here.serve()
+    found = values(here, "shapes")
+    assert Counter(found) == Counter(uninterrupted(here, "shapes", sent))
+    curves = Counter((row["window"], row["group"]) for row in map(msgspec.json.decode, found) if row["at"] % 20 == 0)
+    assert len({window for window, _ in curves}) == 3
+    assert min(curves.values()) >= 3
+
+
 def test_a_killed_worker_is_continued_from_snapshot_and_log(stage, still, monkeypatch):
     monkeypatch.setattr(shards, "EVERY", 100_000)  # only the first commit has a snapshot: the rest is replayed
     here = stage(POLICY)
