@@ -21,7 +21,18 @@ from shoal.datasets.streams import stream
 from shoal.release.job import job_of
 from shoal.release.stream import LocalRunner
 from shoal.release.wishes import Wishes
-from shoal.web.board import ERRORS, MOST_SAMPLES, Board, Hidden, Sample, of_service, of_stream
+from shoal.web.board import (
+    AT_MOST,
+    ERRORS,
+    EVERY,
+    MOST_HELD,
+    MOST_SAMPLES,
+    Board,
+    Hidden,
+    Sample,
+    of_service,
+    of_stream,
+)
 from shoal.web.gate import Gate
 from shoal.web.live import LivePage, live_app
 from shoal.web.pages.live import PARTS, parts_of
@@ -132,6 +143,49 @@ def test_people_hidden_are_measured_without_a_tuner_and_at_a_small_price():
     assert run(lambda: 0.0) == []  # no time has passed: it may cost nothing
     figures = of_stream({"events": 1}, {"z": 3}, None, always[0]).figures
     assert figures["p_k"] == always[0]
+
+
+class Measured:
+    """The engine of a stream where measuring costs ``price`` seconds per look and is done after ``looks`` of them."""
+
+    def __init__(self, price: float, looks: int, held: int = 0) -> None:
+        self.price, self.looks, self.held = price, looks, held
+        self.watching, self.promise = None, SimpleNamespace(spans=lambda at: at + 3_600_000_000)
+
+    def watch(self, every: int, k: int) -> SimpleNamespace:
+        self.watching = SimpleNamespace(rows=[], spent=0.0, held=self.held)
+        return self.watching
+
+    def go_on(self) -> None:
+        if self.watching is not None:
+            self.watching.spent += self.price
+            if self.watching.spent >= self.price * self.looks:
+                self.watching.rows = [{"p_k": 0.1}, {"p_k": 0.6}]
+
+
+@pytest.mark.parametrize(("price", "looks"), [(0.01, 3), (0.2, 2), (0.2, 50), (1.5, 10), (0.1, 10**9)])
+def test_measuring_people_hidden_spends_only_what_was_saved(price, looks):
+    now = [0.0]
+    engine = Measured(price, looks)
+    hidden = Hidden(engine, lambda: now[0])
+    for _ in range(60_000):
+        engine.go_on()
+        hidden.look()
+        now[0] += EVERY
+        spent = hidden.spent + (engine.watching.spent if engine.watching else 0.0)
+        assert spent <= AT_MOST * now[0] + price + 1e-9  # one look may go over
+    assert (hidden.p_k == 0.6) == (looks < 10**9)
+
+
+def test_a_window_that_is_too_full_is_not_measured():
+    engine = Measured(0.001, 10**9, held=MOST_HELD + 1)
+    hidden = Hidden(engine, itertools.count(0.0, 100.0).__next__)
+    begun = 0
+    for _ in range(50):
+        before = engine.watching
+        hidden.look()
+        begun += before is None and engine.watching is not None
+    assert (begun, engine.watching, hidden.p_k) == (1, None, None)
 
 
 def test_what_ended_a_run_is_said_without_a_value():

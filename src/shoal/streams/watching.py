@@ -83,6 +83,11 @@ class Watch:
             self._measure(self._mark)
             self._mark += self.every
 
+    @property
+    def held(self) -> int:
+        """Decisions that are kept for the next mark."""
+        return sum(len(seen.times) for seen in self._held)
+
     def finish(self) -> list[dict[str, Any]]:
         """The figures. What came after the last mark is no whole interval; it counts only if there is nothing else."""
         if not self.rows and any(len(s.times) for s in self._held):

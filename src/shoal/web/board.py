@@ -19,8 +19,11 @@ from shoal.core.errors import ShoalError
 EVERY = 0.5  # seconds between two samples
 MOST_SAMPLES = 600  # samples that are kept: older ones are thinned, so that the history of a long run fits
 ERRORS = 20
-AT_MOST = 0.01  # of a run's time, to measure how many people are hidden
-ONCE = 0.3 * EVERY  # seconds that measuring may take until the next sample ends it
+AT_MOST = 0.005  # of a run's time, to measure how many people are hidden
+ONCE = (
+    0.3 * EVERY
+)  # seconds saved up for the first measurement; one that needs more is given up and saves up twice that
+MOST_HELD = 10_000_000  # decisions that measuring may keep: a fuller window is not measured at all
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -91,28 +94,38 @@ class Board:
 
 
 class Hidden:
-    """p_k of a z-anonymous stream that no tuner measures: whole windows, and pauses so that it costs a hundredth.
+    """p_k of a z-anonymous stream that no tuner measures: whole windows, and pauses so that it costs one two-hundredth.
 
-    ``engine`` is the stream's; k is two: a person is hidden if somebody else showed just the same.
+    ``engine`` is the stream's; k is two: a person is hidden if somebody else showed just the same. Time is saved up
+    before it is spent: a measurement that needs more than was saved ends, and the next one waits for twice as much.
     """
 
     def __init__(self, engine: Any, clock: Callable[[], float] = time.monotonic) -> None:
         self.p_k: float | None = None
+        self.spent = 0.0
         self._engine, self._clock, self._began = engine, clock, clock()
         self._watch: Any = None
-        self._spent = 0.0
+        self._saves = ONCE
 
     def look(self) -> None:
-        """Begin to measure, take what was measured, or pause."""
-        if self._watch is not None:
-            # the first mark falls into a window whose beginning was not seen
-            if len(self._watch.rows) > 1:
-                self.p_k = self._watch.rows[-1]["p_k"]
-                self._spent += self._watch.spent
-                self._watch = self._engine.watching = None
-        elif self._engine.watching is None and self._spent + ONCE <= AT_MOST * (self._clock() - self._began):
-            window = int(self._engine.promise.spans(np.zeros(1, np.int64))[0])
-            self._watch = self._engine.watch(window, 2)
+        """Begin to measure, take what was measured, give up, or pause."""
+        watch = self._watch
+        if watch is None:
+            if self._engine.watching is None and self.spent + self._saves <= AT_MOST * (self._clock() - self._began):
+                window = int(self._engine.promise.spans(np.zeros(1, np.int64))[0])
+                self._watch = self._engine.watch(window, 2)
+            return
+        # the first mark falls into a window whose beginning was not seen
+        if len(watch.rows) > 1:
+            self.p_k = watch.rows[-1]["p_k"]
+        elif watch.held > MOST_HELD:
+            self._saves = float("inf")
+        elif watch.spent > self._saves:
+            self._saves *= 2
+        else:
+            return
+        self.spent += watch.spent
+        self._watch = self._engine.watching = None
 
 
 def memory() -> float:
@@ -189,7 +202,11 @@ def of_service(counters: Any) -> Sample:
     )
 
 
-def tail(pairs: Sequence[tuple[float, float]], most: int = 240) -> list[tuple[float, float]]:
-    """As many points as a picture shows."""
-    step = max(1, len(pairs) // most)
-    return list(pairs[::step])
+def tail(pairs: Sequence[tuple[float, float]], most: int = 160) -> list[tuple[float, float]]:
+    """As many points as a picture shows, the newest among them.
+
+    >>> tail([(1, 0), (2, 0), (3, 0), (4, 0)], most=2)
+    [(2, 0), (4, 0)]
+    """
+    step = -(-len(pairs) // most) or 1
+    return list(pairs[::-step][::-1])

@@ -20,39 +20,63 @@ from shoal.web.gate import Gate
 from shoal.web.pages.live import live, parts_of
 from shoal.web.server import library, listening, names_of
 
-TELL = 1.0  # seconds between two messages to a page
+TELL = 1.0  # seconds between two messages to a page, at least
+AT_MOST = 0.005  # of a run's time, to draw the page
+PAUSE = 0.25  # seconds between two looks of the server's thread: each takes time from the run, and an end is told soon
 LAST_WORDS = 3.0  # seconds for open pages to hear that it has ended
 
 
 def live_app(board: Board) -> Starlette:
     """One page, and its events."""
 
+    told = Told(board)
+
     async def page(request: Request) -> Response:
         return HTMLResponse(live(board))
 
     async def events(request: Request) -> Response:
-        return StreamingResponse(_told(board, request), media_type="text/event-stream")
+        return StreamingResponse(_told(board, told, request), media_type="text/event-stream")
 
     return Starlette(routes=[Route("/", page), Route("/events", events), Route("/static/{name}", static.serve)])
 
 
-async def _told(board: Board, request: Request) -> AsyncIterator[bytes]:
+class Told:
+    """What every open page is told: drawn once for all of them, and so seldom that it costs the run one two-hundredth.
+
+    >>> told = Told(Board("visits", lambda: None))
+    >>> told.look(), told.look(), told.words[:5]
+    (1, 1, b'data:')
+    """
+
+    def __init__(self, board: Board) -> None:
+        self.words, self.version, self.ended = b"", 0, False
+        self._board, self._seen, self._next = board, -1, 0.0
+
+    def look(self) -> int:
+        """Draw the page again if something changed and it is time to; the version of what is told."""
+        ended, began = self._board.ended, time.perf_counter()
+        if self._board.changed != self._seen and (ended or began >= self._next):
+            self._seen = self._board.changed
+            parts = {"parts": parts_of(self._board), "ended": ended}
+            self.words, self.ended = b"data: " + msgspec.json.encode(parts) + b"\n\n", ended
+            self._next = began + max(TELL, (time.perf_counter() - began) / AT_MOST)
+            self.version += 1
+        return self.version
+
+
+async def _told(board: Board, told: Told, request: Request) -> AsyncIterator[bytes]:
     """All parts whenever something changed; a page that comes back gets the whole history at once."""
-    seen = -1
+    seen = 0
     board.listeners += 1
     try:
         yield b"retry: 1000\n\n"
         while not await request.is_disconnected():
-            ended = board.ended
-            if board.changed != seen:
-                seen = board.changed
-                yield b"data: " + msgspec.json.encode({"parts": parts_of(board), "ended": ended}) + b"\n\n"
-            if ended:
+            if told.look() != seen:
+                seen = told.version
+                yield told.words
+            if told.ended:
                 return
-            for _ in range(10):  # an end is told soon
-                await asyncio.sleep(TELL / 10)
-                if board.ended:
-                    break
+            await asyncio.sleep(PAUSE)
     finally:
         board.listeners -= 1
 
@@ -73,7 +97,13 @@ class LivePage:
             timeout_graceful_shutdown=1,
             lifespan="off",
         )
-        self._server: Any = uvicorn.Server(config)
+
+        class Server(uvicorn.Server):  # type: ignore[misc,name-defined]
+            async def on_tick(self, counter: int) -> bool:
+                await asyncio.sleep(PAUSE)
+                return bool(await super().on_tick(counter))
+
+        self._server: Any = Server(config)
         self._thread = threading.Thread(target=self._serve, daemon=True, name="shoal-live")
         self._thread.start()
         tell(f"live page, the link works once: {gate.link()}")
