@@ -5,13 +5,15 @@
 The laws of ``tests/laws`` and ``tests/attacks`` compare each family with slow, obvious twins. `make test` runs them
 with the same cases every time; here Hypothesis draws new ones, turn after turn, each from a seed of its own. The time
 is CPU time: an hour on a busy machine tries as much as an hour on a quiet one. The family that had the least of it has
-the next turn, and goes on with the laws that it has not tried in its round. A failure prints the seed and the command
-that repeats it, and the exit code is 1; it is 2 if nothing was tried.
+the next turn, and goes on with the laws that it has not tried in its round. A run too short for turns, as that of CI,
+has all families in one process: a law of each, then another of each. A failure prints the seed and the command that
+repeats it, and the exit code is 1; it is 2 if a family was not tried.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import re
@@ -27,6 +29,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 LAWS = "tests"
 TURN = 90.0  # CPU seconds of a family at a time: long beside the seconds that loading everything costs
+SHORTEST = 20.0  # below this a family would spend much of its turn on loading: all share one process
 FAMILIES = {
     "state": ("laws/test_sealed_state.py", "laws/test_continuous_laws.py"),
     "tables": (
@@ -91,7 +94,7 @@ class Ended(NamedTuple):
 
 
 def main() -> int:
-    """Take turns; 1 at the first failure, 2 if nothing was tried."""
+    """Take turns; 1 at the first failure, 2 if a family was not tried."""
     asked = argparse.ArgumentParser(description="Fuzz every family for a time.")
     asked.add_argument("--seconds", type=float, default=600, help="CPU seconds, of all laws together")
     asked.add_argument("--wall", type=float, default=None, help="end after so many seconds of the clock, in any case")
@@ -104,9 +107,13 @@ def main() -> int:
     names = [given.family] if given.family else random.Random(seed).sample(sorted(families()), len(families()))
     print(f"fuzzing {', '.join(names)} for {given.seconds:,.0f} CPU s from seed {seed}", flush=True)
     end = time.time() + (given.wall or 40 * given.seconds + 600)
-    ended = take_turns(names, seed, given.seconds, given.jobs, end, go_on=given.go_on)
+    if len(names) > 1 and 0 < given.seconds < SHORTEST * len(names):
+        ended = together(names, seed, given.seconds, end)
+    else:
+        ended = take_turns(names, seed, given.seconds, given.jobs, end, go_on=given.go_on)
     print(summary(names, ended))
-    return 1 if any(turn.failed for turn in ended) else 0 if any(turn.examples for turn in ended) else 2
+    tried = {turn.family for turn in ended if turn.examples}
+    return 1 if any(turn.failed for turn in ended) else 0 if tried == set(names) else 2
 
 
 def take_turns(
@@ -116,15 +123,17 @@ def take_turns(
     ended: list[Ended] = []
     running: dict[Future[Ended], str] = {}
     tried: dict[str, frozenset[str]] = dict.fromkeys(names, frozenset())
+    longest = min(TURN, seconds / len(names))  # so that every family has one
     drawn = 0
     with ThreadPoolExecutor(jobs) as pool:
         while True:
-            left = seconds - sum(turn.cpu for turn in ended) - TURN * len(running)
-            over = left <= 0 or time.time() > end or (not go_on and any(turn.failed for turn in ended))
+            left = seconds - sum(turn.cpu for turn in ended) - longest * len(running)
             free = [name for name in names if name not in running.values()]
+            fresh = seconds > 0 and {*free} - {turn.family for turn in ended}  # each has its turn
+            over = (left <= 0 and not fresh) or time.time() > end or (not go_on and any(turn.failed for turn in ended))
             if not over and free and len(running) < jobs:
                 name = min(free, key=lambda name: sum(turn.cpu for turn in ended if turn.family == name))
-                running[pool.submit(_run, name, seed + drawn, tried[name], min(TURN, left), end)] = name
+                running[pool.submit(_run, name, seed + drawn, tried[name], min(longest, left), end)] = name
                 drawn += 1
             elif running:
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -172,22 +181,51 @@ def laws(said: str) -> frozenset[str]:
     return frozenset(re.findall(r"^(\S+\.py::.+):$", said, re.MULTILINE))
 
 
-def _run(name: str, seed: int, tried: frozenset[str], seconds: float, end: float) -> Ended:
-    """A turn of one family with one seed, in an order of that seed, without the laws it has tried in this round.
+def together(names: Sequence[str], seed: int, seconds: float, end: float) -> list[Ended]:
+    """One turn of all families in one process; its CPU time is told in equal parts, nobody measures it by law."""
+    said, code, cpu = _process(names, seed, frozenset(), seconds, end)
+    if code is None:
+        return []
+    family = {f"{LAWS}/{file}": name for name in names for file in families()[name]}
+    parts = dict.fromkeys(names, "")
+    for law, text in re.findall(r"^(\S+\.py::.+:\n)((?:\n| .*\n)*)", said, re.MULTILINE):
+        parts[family[law.partition("::")[0]]] += law + text
+    told = {family.get(file) for file in re.findall(r"^(?:FAILED|ERROR) ([^:\s]+)", said, re.MULTILINE)}
+    broken = set[str]() if code == 0 else told & {*names} or {*names}
+    whole = code == 0 and "time is up" not in said
+    return [
+        Ended(name, passed(part), whole, cpu / len(names), laws(part), failed=name in broken)
+        for name, part in parts.items()
+    ]
 
-    When its CPU seconds are used up, no further law is begun; one that is running ends.
+
+def _run(name: str, seed: int, tried: frozenset[str], seconds: float, end: float) -> Ended:
+    """A turn of one family, without the laws it has tried in this round."""
+    said, code, cpu = _process([name], seed, tried, seconds, end)
+    if code is None:
+        return Ended(name, 0, whole=False, cpu=cpu)
+    return Ended(name, passed(said), code == 0 and "time is up" not in said, cpu, laws(said), failed=code != 0)
+
+
+def _process(
+    names: Sequence[str], seed: int, tried: frozenset[str], seconds: float, end: float
+) -> tuple[str, int | None, float]:
+    """Laws of families in an order of the seed: what was said, the exit code (none: it was killed), CPU seconds.
+
+    When the CPU seconds are used up, no further law is begun, but the first of every family; one that is running ends.
     """
-    files = [f"{LAWS}/{file}" for file in families()[name]]
+    name = names[0] if len(names) == 1 else "all families"
+    files = {f"{LAWS}/{file}": of for of in names for file in families()[of]}
     words = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", f"--hypothesis-seed={seed}"]
     told = {"SHOAL_FUZZ": "1", "SHOAL_FUZZ_SEED": str(seed)}
     began = time.time()
     with tempfile.NamedTemporaryFile("w+", errors="replace") as known, tempfile.TemporaryFile() as out:
-        known.write("\n".join(tried))
+        json.dump({"tried": sorted(tried), "families": files, "seconds": seconds}, known)
         known.flush()
         run = subprocess.Popen(
-            [*words, *files, "--hypothesis-show-statistics", "-rs"],
+            [*words, *files, "--hypothesis-show-statistics", "-rsfE"],
             cwd=ROOT,
-            env={**os.environ, **told, "SHOAL_FUZZ_CPU": str(seconds), "SHOAL_FUZZ_TRIED": known.name},
+            env={**os.environ, **told, "SHOAL_FUZZ_TURN": known.name},
             stdout=out,
             stderr=subprocess.STDOUT,
         )
@@ -196,17 +234,15 @@ def _run(name: str, seed: int, tried: frozenset[str], seconds: float, end: float
         said = out.read().decode(errors="replace")
     if code is None:
         print(f"{name}, seed {seed}: time was up before its turn had ended, {cpu:,.0f} CPU s", flush=True)
-        return Ended(name, 0, whole=False, cpu=cpu)
-    turn = Ended(name, passed(said), "time is up" not in said, cpu, laws(said), failed=code != 0)
-    if turn.failed:
+    elif code:
         print(said)
         again = " ".join([*(f"{key}={value}" for key, value in told.items()), "python", *words[1:], *files])
         print(f"{name} failed. To repeat it: {again}", flush=True)
-        return turn._replace(whole=False)
-    cut = "" if turn.whole else ", to be continued"
-    took = f"{cpu:,.0f} CPU s, {time.time() - began:,.0f} s"
-    print(f"{name}, seed {seed}: {len(turn.laws)} laws, {turn.examples:,} examples, {took}{cut}", flush=True)
-    return turn
+    else:
+        cut = ", to be continued" if "time is up" in said else ""
+        took = f"{cpu:,.0f} CPU s, {time.time() - began:,.0f} s"
+        print(f"{name}, seed {seed}: {len(laws(said))} laws, {passed(said):,} examples, {took}{cut}", flush=True)
+    return said, code, cpu
 
 
 def _ended(run: subprocess.Popen[bytes], end: float) -> tuple[int | None, float]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -48,13 +50,26 @@ LONGEST = (  # files that take longest, the longest first
 # brokers and Spark live a few minutes here: what the second compiler of Java would gain later, it costs now
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-CPU = float(os.environ.get("SHOAL_FUZZ_CPU", "inf"))  # seconds of this turn, as scripts/fuzz.py says
+# a turn of fuzzing, as scripts/fuzz.py says it: CPU seconds, the family of each file, laws that were tried before
+TURN = json.loads(Path(os.environ["SHOAL_FUZZ_TURN"]).read_text()) if "SHOAL_FUZZ_TURN" in os.environ else {}
+FIRST: set[str] = set()  # a law of each family
 
 
-def pytest_runtest_setup() -> None:
-    """A turn of fuzzing ends between two laws when its time is up."""
-    if sum(os.times()[:4]) > CPU:
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A turn of fuzzing ends between two laws when its time is up, but each family has one."""
+    if sum(os.times()[:4]) > TURN.get("seconds", float("inf")) and item.nodeid not in FIRST:
         pytest.skip("time is up")
+
+
+def in_turns(items: list[pytest.Item], families: dict[str, str]) -> list[pytest.Item]:
+    """A law of each family, then another of each."""
+    count: Counter[str] = Counter()
+    turns: dict[pytest.Item, int] = {}
+    for item in items:
+        family = families.get(item.nodeid.partition("::")[0], "")
+        turns[item] = count[family]
+        count[family] += 1
+    return sorted(items, key=turns.__getitem__)  # stable: the order of the seed otherwise
 
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -90,14 +105,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files come first, or the last one would keep one worker busy when all others have ended.
 
-    A fuzz run has the laws that draw, in another order every time, without those that it has tried in this round.
+    A fuzz run has the laws that draw, in another order every time, without those that it has tried in this round, the
+    families in turns.
     """
     if os.environ.get("SHOAL_FUZZ_SEED"):
-        known = os.environ.get("SHOAL_FUZZ_TRIED")
-        tried = set(Path(known).read_text().splitlines()) if known else set()
         drawing = [item for item in items if is_hypothesis_test(getattr(item, "obj", None))]
-        items[:] = [item for item in drawing if item.nodeid not in tried]
+        items[:] = [item for item in drawing if item.nodeid not in TURN.get("tried", ())]
         random.Random(int(os.environ["SHOAL_FUZZ_SEED"])).shuffle(items)
+        families = TURN.get("families", {})
+        items[:] = in_turns(items, families)
+        FIRST.update(item.nodeid for item in items[: len(set(families.values()))])
         return
     first = {name: at for at, name in enumerate(LONGEST)}
     items.sort(key=lambda item: first.get(item.path.stem, len(LONGEST)))  # stable: the order of collection otherwise

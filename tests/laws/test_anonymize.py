@@ -88,7 +88,7 @@ def cases(draw, people=None, nulls=True):
 
 def release(case, **more):
     frame, schema, promises, method = case
-    how = {"seed": 0, **more}
+    how = {"seed": 0, "waive": ["linked-rows"], **more}  # a drawn note may happen to tell which rows are one person's
     try:
         return shoal.anonymize(frame, schema=schema, promises=promises, method=method, **how)
     except PromiseError as error:

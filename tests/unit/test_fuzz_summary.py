@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -62,8 +63,8 @@ def test_a_turn_has_only_laws_that_draw_and_that_were_not_tried(tmp_path: Path) 
         text += f"@given(st.integers())\ndef test_{law}(x): assert x == x\n"
     (tmp_path / "test_it.py").write_text(text)
     (tmp_path / "conftest.py").write_text((fuzz.ROOT / "tests" / "conftest.py").read_text())
-    (tmp_path / "tried").write_text("test_it.py::test_one")
-    told = {"SHOAL_FUZZ": "1", "SHOAL_FUZZ_SEED": "1", "SHOAL_FUZZ_TRIED": str(tmp_path / "tried")}
+    (tmp_path / "turn").write_text(json.dumps({"tried": ["test_it.py::test_one"]}))
+    told = {"SHOAL_FUZZ": "1", "SHOAL_FUZZ_SEED": "1", "SHOAL_FUZZ_TURN": str(tmp_path / "turn")}
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-show-statistics"]
     run = subprocess.run(words, cwd=tmp_path, env={**os.environ, **told}, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout
@@ -110,3 +111,38 @@ def test_examples_are_read_off_what_hypothesis_prints(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-show-statistics"]
     run = subprocess.run([*words, "test_law.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert fuzz.passed(run.stdout) == 30
+
+
+def test_a_short_run_has_laws_of_every_family_though_its_time_is_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    names = ("one", "two", "three")
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "pytest.ini").touch()
+    (tmp_path / "tests" / "conftest.py").write_text((fuzz.ROOT / "tests" / "conftest.py").read_text())
+    text = "from hypothesis import given, settings, strategies as st\n"
+    law = "@settings(max_examples=2)\n@given(st.integers())\ndef test_{}(x): assert {}\n"
+    for name in names:
+        sound = "".join(law.format(at, "x == x") for at in range(3))
+        (tmp_path / "tests" / f"test_{name}.py").write_text(text + sound)
+    monkeypatch.setattr(fuzz, "ROOT", tmp_path)
+    monkeypatch.setattr(fuzz, "FAMILIES", {name: (f"test_{name}.py",) for name in names})
+    monkeypatch.setattr(sys, "argv", ["fuzz.py", "--seconds", ".001", "--seed", "7"])
+    assert fuzz.main() == 0
+    said = capsys.readouterr().out
+    assert "all families, seed 7: 3 laws, 6 examples" in said
+    assert all(f"{name} 2 in" in said for name in names)
+    (tmp_path / "tests" / "test_two.py").write_text(text)
+    assert fuzz.main() == 2
+    (tmp_path / "tests" / "test_two.py").write_text(text + law.format("law", "x != x"))
+    assert fuzz.main() == 1
+    assert capsys.readouterr().out.rstrip().endswith("; broken: two")
+
+
+def test_every_family_has_a_turn_though_others_took_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(name: str, seed: int, tried: frozenset[str], seconds: float, end: float) -> fuzz.Ended:
+        return fuzz.Ended(name, 1, cpu=500.0)
+
+    monkeypatch.setattr(fuzz, "_run", run)
+    ended = fuzz.take_turns(["a", "b", "c"], 5, 90.0, 1, end=float("inf"))
+    assert [turn.family for turn in ended] == ["a", "b", "c"]
