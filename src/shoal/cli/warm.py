@@ -117,6 +117,9 @@ def _table(name: str) -> None:
 
 
 def _stream(name: str) -> None:
+    import polars as pl
+
+    from shoal.connect.ndjson import Flat
     from shoal.promises.kp_anonymity import KPAnonymity
     from shoal.promises.z_anonymity import ZAnonymity
     from shoal.streams import STREAM_METHODS
@@ -127,6 +130,7 @@ def _stream(name: str) -> None:
     if name == "z-anonymity":
         check(kind(), promises=[ZAnonymity(3, "1h")])
         _pushes()
+        Flat({"who": pl.String()}).read(b'{"who": "ada"}\n')
     elif name == "curves":
         check(kind(window="10ms", every="5ms", missing="previous"), promises=[KPAnonymity(3, 2)])
     else:

@@ -169,11 +169,12 @@ class Sink:
     def write(self, frame: pl.DataFrame) -> None:
         """One batch."""
         self.lines.open()
+        out = io.BytesIO()
         if self._kind == "csv":
-            text = frame.write_csv(include_header=self.lines.empty, separator=self._separator)
+            frame.write_csv(out, include_header=self.lines.empty, separator=self._separator)
         else:
-            text = as_json(frame).write_ndjson()
-        self.lines.write(text.encode())
+            as_json(frame).write_ndjson(out)
+        self.lines.write(out.getvalue())
 
     def close(self, *, whole: bool = True) -> None:
         """See :class:`Lines`."""

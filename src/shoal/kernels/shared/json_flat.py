@@ -1,0 +1,221 @@
+"""JSON lines of the plainest kind, read in one pass: an object per line, single values, texts without escapes.
+
+Whatever is not of that kind is left to a decoder: the kernel says so and stops. Every loop ends at a line end, so data
+must end with one.
+"""
+
+import numpy as np
+
+from shoal.kernels.compile import kernel
+
+_U = np.uint64
+_ZERO, _ONE = _U(0), _U(1)
+NEWLINE, QUOTE, COMMA, MINUS, POINT, COLON, OPENS, CLOSES = 10, 34, 44, 45, 46, 58, 123, 125
+INT, FLOAT, BOOL, TEXT = 0, 1, 2, 3
+MISSING = -1
+ODD = -1
+_IN_TEXT = np.array([byte >= 32 and byte not in (QUOTE, 92) for byte in range(256)])
+_BLANK = np.array([byte in (32, 9, 13) for byte in range(256)])
+_WORDS = np.frombuffer(b"nullfalsetrue", np.uint8)
+_TENS = 10.0 ** np.arange(23)  # each of them exact
+_EXACT = _U(1) << _U(53)  # whole numbers up to here are exact
+_SPLIT = 2.0**27 + 1  # parts a number into halves whose products are exact (Dekker 1971)
+_KEYS = 64  # keys of a line whose columns are remembered: the next line mostly has the same
+
+
+@kernel(inline="always")
+def _beyond(data, at):
+    """Behind the blanks."""
+    while _BLANK[data[at]]:
+        at += _ONE
+    return at
+
+
+@kernel
+def decimal(digits, decimals):
+    """``digits`` / 10^``decimals``, at most 22 of them, rounded as IEEE 754 asks; NaN where that is not certain.
+
+    Large numerators are the sum of two numbers; the quotient is corrected by its own error.
+    """
+    by = _TENS[decimals]
+    high = np.float64(digits)
+    if digits <= _EXACT:
+        return high / by  # both exact, so one division rounds once
+    low = np.float64(np.int64(digits - _U(high)))
+    first = high / by
+    product = first * by
+    a = _SPLIT * first
+    a -= a - first
+    b = _SPLIT * by
+    b -= b - by
+    error = ((a * b - product) + a * (by - b) + (first - a) * b) + (first - a) * (by - b)
+    more = ((high - product) - error + low) / by
+    found = first + more
+    rest = more - (found - first)
+    # too near to the middle between two numbers to tell which of them it is
+    return found if abs(rest) < np.spacing(found) * 0.499999999 else np.nan
+
+
+@kernel
+def flat_lines(data, names, starts, kinds, values, numbers, lengths):
+    """The number of lines read, and whether all was ASCII; ODD lines if one of them is not of the plain kind.
+
+    ``names[starts[j] : starts[j + 1]]`` is the name of column j, ``kinds[j]`` its type. ``values[j, line]`` becomes
+    where a text begins, or the number (a float in ``numbers``, which is the same memory); ``lengths[j, line]`` is
+    the text's length, or MISSING. O(bytes).
+    """
+    at, size = _ZERO, _U(data.size)  # unsigned: a place that may be negative is checked at every step
+    high = data[0]
+    line = 0
+    order = np.zeros(_KEYS, np.int64)
+    turn = np.full(kinds.size, -1, np.int64)
+    while at < size:
+        lengths[:, line] = MISSING
+        at = _beyond(data, at)
+        if data[at] != OPENS:
+            return ODD, False
+        at = _beyond(data, at + _ONE)
+        key, more = 0, data[at] != CLOSES
+        while more:
+            if data[at] != QUOTE:
+                return ODD, False
+            begin = at + _ONE
+            at, high = _text(data, begin, high)
+            column = _column(data, begin, at, names, starts, order[key])
+            if column >= 0:
+                order[key] = column
+                if turn[column] == line:
+                    return ODD, False  # named twice
+                turn[column] = line
+            key = min(key + 1, _KEYS - 1)
+            at = _beyond(data, at + _ONE) if data[at] == QUOTE else at
+            if data[at] != COLON:
+                return ODD, False
+            at = _beyond(data, at + _ONE)
+            begin = at
+            if data[at] == QUOTE:
+                begin = at + _ONE
+                at, high = _text(data, begin, high)
+                if data[at] != QUOTE or (column >= 0 and kinds[column] != TEXT):
+                    return ODD, False
+                if column >= 0:
+                    values[column, line] = np.int64(begin)
+                    lengths[column, line] = np.int64(at - begin)
+                at += _ONE
+            elif data[at] == MINUS or 48 <= data[at] < 58:
+                kind = kinds[column] if column >= 0 else np.int64(FLOAT)
+                at, whole, number = _number(data, at, kind)
+                if at == begin:
+                    return ODD, False
+                if column >= 0:
+                    lengths[column, line] = 0
+                    if kind == FLOAT:
+                        numbers[column, line] = number
+                    else:
+                        values[column, line] = whole
+            else:
+                at, word = _word(data, at)
+                if at == begin or (word > 0 and column >= 0 and kinds[column] != BOOL):
+                    return ODD, False
+                if word > 0 and column >= 0:
+                    lengths[column, line] = 0
+                    values[column, line] = word - 1
+            at = _beyond(data, at)
+            more = data[at] == COMMA
+            if more:
+                at = _beyond(data, at + _ONE)
+        if data[at] != CLOSES:
+            return ODD, False
+        at = _beyond(data, at + _ONE)
+        if data[at] != NEWLINE:
+            return ODD, False
+        at += _ONE
+        line += 1
+    return line, high < 128
+
+
+@kernel(inline="always")
+def _text(data, at, high):
+    """Where a text ends that begins here: at its quote, or at what is not of the plain kind; and its bits together."""
+    while _IN_TEXT[data[at]]:
+        high |= data[at]
+        at += _ONE
+    return at, high
+
+
+@kernel(inline="always")
+def _column(data, begin, end, names, starts, guess):
+    """Which column a key names, -1 if none."""
+    long = end - begin
+    for turn in range(starts.size):
+        j = guess if turn == 0 else turn - 1
+        first = _U(starts[j])
+        if _U(starts[j + 1]) - first != long:
+            continue
+        z = _ZERO
+        while z < long and data[begin + z] == names[first + z]:
+            z += _ONE
+        if z == long:
+            return j
+    return -1
+
+
+@kernel
+def _number(data, at, kind):
+    """Behind a number, and what it is as the kind asks; at its begin if a decoder has to look at it."""
+    odd = at, np.int64(0), 0.0
+    minus = data[at] == MINUS
+    if minus:
+        at += _ONE
+    begin, digits = at, _ZERO
+    while 48 <= data[at] < 58:
+        digits = digits * _U(10) + _U(data[at] - 48)
+        at += _ONE
+    count, decimals = at - begin, _ZERO
+    if count == _ZERO or (count > _ONE and data[begin] == 48):
+        return odd  # no digit, or a zero before others
+    if data[at] == POINT:
+        begin = at + _ONE
+        at = begin
+        while 48 <= data[at] < 58:
+            digits = digits * _U(10) + _U(data[at] - 48)
+            at += _ONE
+        decimals = at - begin
+        if decimals == _ZERO:
+            return odd
+    # e or E: an exponent. 18 digits fit; minus zero is zero to some readers
+    if count + decimals > _U(18) or data[at] | 32 == 101 or (minus and digits == _ZERO):
+        return odd
+    if kind == FLOAT:
+        number = decimal(digits, decimals)
+        return (at, np.int64(0), -number if minus else number) if number == number else odd
+    if kind != INT or decimals > _ZERO:
+        return odd
+    return at, -np.int64(digits) if minus else np.int64(digits), 0.0
+
+
+@kernel
+def _word(data, at):
+    """Behind null, false or true, and which it is (0, 1, 2); at its begin if it is none."""
+    first = 0
+    for word in range(3):
+        long = 5 if word == 1 else 4
+        z = 0
+        while z < long and data[at + _U(z)] == _WORDS[first + z]:
+            z += 1
+        if z == long:
+            return at + _U(long), word
+        first += long
+    return at, -1
+
+
+@kernel
+def gathered(data, starts, lengths, offsets, out):
+    """Copy texts one behind the other; ``offsets`` are where each ends. ``starts`` of missing ones are not read."""
+    to = _ZERO
+    for i in range(starts.size):
+        begin = _U(starts[i])
+        for z in range(_U(max(lengths[i], 0))):
+            out[to] = data[begin + _U(z)]
+            to += _ONE
+        offsets[i + 1] = np.int64(to)

@@ -1,0 +1,51 @@
+"""Texts handed to polars as they lie in memory."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+
+import numpy as np
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.connect import arrow
+
+
+def handed(texts: list[str | None]) -> pl.Series:
+    raw = [(text or "").encode() for text in texts]
+    offsets = np.cumsum([0, *map(len, raw)], dtype=np.int64)
+    valid = np.array([text is not None for text in texts], bool)
+    return arrow.texts(np.frombuffer(b"".join(raw) or b"\0", np.uint8), offsets, None if valid.all() else valid)
+
+
+@given(st.lists(st.none() | st.text(st.characters(codec="utf-8"), max_size=20), max_size=70))
+def test_they_are_what_they_were(texts: list[str | None]) -> None:
+    found = handed(texts)
+    assert found.equals(pl.Series(texts, dtype=pl.String))
+    assert found.filter(found.is_not_null()).to_list() == [text for text in texts if text is not None]
+
+
+def test_their_memory_lives_as_long_as_they_do() -> None:
+    gc.collect()
+    before = len(arrow._held)
+    found = handed(["a text that is longer than a view"] * 9)
+    part = found[3:5]
+    del found
+    gc.collect()
+    assert part.to_list() == ["a text that is longer than a view"] * 2
+    del part
+    gc.collect()
+    assert len(arrow._held) == before
+
+
+def test_a_series_may_live_longer_than_the_interpreter() -> None:
+    code = """
+import builtins, numpy as np
+from shoal.connect.arrow import texts
+builtins.last = texts(np.frombuffer(b"x" * 900, np.uint8), np.arange(10) * 100).to_frame("a")
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
