@@ -82,9 +82,9 @@ class Flat:
     """Lines of the plainest kind as a frame: an object per line, a single value per column, texts without escapes.
 
     >>> flat = Flat({"who": pl.String(), "age": pl.Int64()})
-    >>> flat.read(b'{"who": "ada", "age": 36}\n{"who": "bob"}\n').rows()
+    >>> flat.read(b'{"who": "ada", "age": 36}\\n{"who": "bob"}\\n').rows()
     [('ada', 36), ('bob', None)]
-    >>> flat.read(b'{"who": {"name": "ada"}}\n') is None
+    >>> flat.read(b'{"who": {"name": "ada"}}\\n') is None
     True
     """
 
