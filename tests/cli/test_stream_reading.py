@@ -133,6 +133,16 @@ def test_a_growing_file_is_followed(tmp_path: Path) -> None:
     assert next(frame for frame in frames if frame.height)["a"].to_list() == [2]
 
 
+@pytest.mark.parametrize("source", ["-", "tcp://localhost:7000", "events.parquet"])
+def test_what_cannot_be_followed_is_refused(tmp_path: Path, source: str) -> None:
+    pl.DataFrame({"time": [1], "subject": ["a"], "value": ["x"]}).write_parquet(tmp_path / "events.parquet")
+    words = ["stream", source, "--z", "2", "--window", "1h", "--follow", "-o", "out.ndjson"]
+    ended = in_process(words, tmp_path, b'{"time": 1, "subject": "a", "value": "x"}\n')
+    assert ended.returncode == 2
+    assert "leave --follow out" in ended.stderr
+    assert not (tmp_path / "out.ndjson").exists()
+
+
 def test_a_socket_is_read_like_a_pipe(tmp_path: Path) -> None:
     (tmp_path / "events.ndjson").write_bytes(NDJSON)
     asked = ["--z", "2", "--window", "1h"]

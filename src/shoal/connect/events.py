@@ -162,6 +162,10 @@ class Events:
             self._separator = "\t" if ".tsv" in self.path else ","
         if kind == "excel":
             raise UsageError("a workbook is no stream of events", where=self.path, hint="save it as CSV")
+        if self._follow and is_pipe(self.path):
+            raise UsageError("a pipe is read until it ends anyway", where=self.path, hint="leave --follow out")
+        if self._follow and kind == "parquet":
+            raise UsageError("a Parquet file does not grow", where=self.path, hint="leave --follow out")
         self._rows_end = {"csv": _end_of_rows, "unknown": None}.get(kind, _end_of_lines)
         return kind
 
