@@ -56,7 +56,7 @@ def blocks_of(
             log[region].append(Record(region, len(log[region]), None, codec.decode(value), 0))
         router.committed()
         for view, cuts in router.wishes().items():
-            router.placings[view].take(cuts)
+            router.partitioners[view].take(cuts)
 
     for batch in batches:
         router.take(batch)

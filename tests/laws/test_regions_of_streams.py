@@ -16,7 +16,7 @@ from shoal.core.errors import PolicyError
 from shoal.policy.load import parse
 from shoal.runtime.kafka.regions import merging
 from shoal.runtime.kafka.regions.blocks import Entry, Mark
-from shoal.runtime.kafka.regions.cells import Cuts, place
+from shoal.runtime.kafka.regions.cells import Cuts, regions_by
 from shoal.runtime.kafka.regions.glance import Pace
 from shoal.runtime.kafka.regions.wish import check
 
@@ -200,7 +200,7 @@ def test_one_absurd_time_moves_no_partition(steps, data):
 def test_values_nobody_had_seen_have_a_place():
     cuts = Cuts([0, 1], [10.0, 5.0], [-1, -2], [1, -3], [7, 2, 4])
     keys = np.array([[10.0, 99.0], [10.5, 5.0], [11.0, 5.5]])
-    assert place(keys, cuts).tolist() == [7, 2, 4]
+    assert regions_by(keys, cuts).tolist() == [7, 2, 4]
 
 
 VIEW = """

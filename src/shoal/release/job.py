@@ -10,9 +10,7 @@ import dataclasses
 from typing import Any
 
 from shoal.core.errors import PolicyError
-from shoal.core.schema import Schema
 from shoal.policy.document import Policy, View
-from shoal.policy.load import load
 from shoal.promises.base import those_about
 from shoal.release.adversary import LINKED_ROWS, UNIQUE_PLAIN
 from shoal.release.base import Job
@@ -27,7 +25,7 @@ from shoal.release.common import (
 )
 from shoal.release.methods import method_of, series_words, with_effort
 from shoal.release.options import of_options
-from shoal.release.promised import refuse_nothing, tightened
+from shoal.release.promised import promised_view, refuse_nothing
 from shoal.release.register import register_of
 from shoal.release.stream_names import linking
 from shoal.release.table import TableJob
@@ -70,13 +68,7 @@ def _hint(job: Job) -> str:
 
 
 def _of_policy(wishes: Wishes) -> Job:
-    given = wishes.take("policy")
-    policy: Policy = given if isinstance(given, Policy) else load(given)
-    chosen = policy.view(wishes.take("view"))
-    view = RoleView.of(policy, chosen.name)
-    # l and t speak about sensitive columns that this role sees; of others it learns nothing
-    shown = Schema({n: c for n, c in policy.schema.columns.items() if n not in view.hides})
-    promises, notes = tightened(chosen.promises, shown, wishes)
+    policy, chosen, view, promises, notes = promised_view(wishes)
     common = Common.of(wishes, policy.dataset, chosen.waive)
     more: dict[str, Any] = {**common._asdict(), "promises": promises, "notes": tuple(notes)}
     where = f"views.{chosen.name}.method"

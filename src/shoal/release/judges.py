@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from shoal.core.schema import Column, Schema
-from shoal.policy.document import Policy
-from shoal.policy.load import load
 from shoal.promises.base import Promise
 from shoal.promises.kp_anonymity import KPAnonymity
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.release.columns import schema_of
 from shoal.release.judge import Judge
-from shoal.release.promised import tightened
+from shoal.release.promised import promised_view, tightened
 from shoal.release.register import register_of
 from shoal.release.wishes import Wishes
-from shoal.views.role_view import RoleView
 
 
 def judge_of(wishes: Wishes) -> Judge:
@@ -31,12 +28,7 @@ def judge_of(wishes: Wishes) -> Judge:
         judge = judge_of_options(wishes)
         wishes.done("this verdict")
         return judge
-    given = wishes.take("policy")
-    policy: Policy = given if isinstance(given, Policy) else load(given)
-    chosen = policy.view(wishes.take("view"))
-    view = RoleView.of(policy, chosen.name)
-    shown = Schema({n: c for n, c in policy.schema.columns.items() if n not in view.hides})
-    promises, _ = tightened(chosen.promises, shown, wishes)
+    policy, _, view, promises, _ = promised_view(wishes)
     subject = policy.schema.subject
     judge = Judge(
         policy.schema,

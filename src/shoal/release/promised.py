@@ -10,7 +10,8 @@ import msgspec
 from shoal.core.errors import PolicyError
 from shoal.core.schema import Schema
 from shoal.core.time import duration
-from shoal.policy.document import Policy
+from shoal.policy.document import Policy, View
+from shoal.policy.load import load
 from shoal.promises.base import Promise, those_about
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.kp_anonymity import KPAnonymity
@@ -48,6 +49,34 @@ SHORT: dict[str, _Short] = {
     # z people within a shorter time are z people within the longer one, too
     "window": _Short((ZAnonymity,), False, None, duration),
 }
+
+
+class PromisedView(NamedTuple):
+    """A view of a policy with its promises, and a note on each one that an option changed."""
+
+    policy: Policy
+    chosen: View
+    view: RoleView
+    promises: tuple[Promise, ...]
+    notes: list[str]
+
+
+def promised_view(wishes: Wishes) -> PromisedView:
+    """The view that the wishes name, for the job that makes a release and for the judge of one alike.
+
+    >>> from shoal.policy.load import parse
+    >>> text = "columns: {age: quasi}\\nviews: {research: {show: [age], promises: [{use: k-anonymity, k: 3}]}}"
+    >>> promised_view(Wishes({"policy": parse(text), "k": 5})).promises
+    (KAnonymity(k=5),)
+    """
+    given = wishes.take("policy")
+    policy: Policy = given if isinstance(given, Policy) else load(given)
+    chosen = policy.view(wishes.take("view"))
+    view = RoleView.of(policy, chosen.name)
+    # l and t speak about sensitive columns that this role sees; of others it learns nothing
+    shown = Schema({n: c for n, c in policy.schema.columns.items() if n not in view.hides})
+    promises, notes = tightened(chosen.promises, shown, wishes)
+    return PromisedView(policy, chosen, view, promises, notes)
 
 
 def tightened(promised: Sequence[Promise], schema: Schema, wishes: Wishes) -> tuple[tuple[Promise, ...], list[str]]:

@@ -18,7 +18,7 @@ from shoal.streams.quasi_columns import Numbers, column_of
 from shoal.streams.texts import Printer
 from shoal.tables.regions import Regions, cut
 
-Places = NDArray[np.int64]
+RegionNumbers = NDArray[np.int64]
 STEPS, BITS = 3, 16  # of a path: its most general steps, and the bits of each, so that a key is exact as a float
 LEAST, SAMPLE = 4_000, 20_000  # records to cut by, at least and at most
 LOOK, SELDOM = 20_000, 1_000_000  # records between two looks at the load: at first, and where nothing is to be gained
@@ -65,7 +65,7 @@ class ByCell:
     """Cells of quasi space, cut so that each has about as many records; one for everything until there are enough.
 
     A value is a number whose order follows its hierarchy: itself, or the most general steps of its path. So a cut
-    is a number, and whoever has the cuts can place values that nobody had seen when they were drawn. Cells in which
+    is a number, and whoever has the cuts can sort in values that nobody had seen when they were drawn. Cells in which
     too few people meet while their records are held are joined again: one region may get most of the records.
     """
 
@@ -82,25 +82,25 @@ class ByCell:
         self._look = LOOK
         self._load = np.zeros(count, np.int64)
 
-    def of(self, frame: pl.DataFrame, times: Micros) -> Places:
-        """See :class:`~shoal.runtime.kafka.regions.placing.Placing`."""
+    def of(self, frame: pl.DataFrame, times: Micros) -> RegionNumbers:
+        """See :class:`~shoal.runtime.kafka.regions.partitioner.Partitioner`."""
         keys = self._keys(frame)
-        places = np.zeros(frame.height, np.int64) if self._cuts is None else place(keys, self._cuts)
+        regions = np.zeros(frame.height, np.int64) if self._cuts is None else regions_by(keys, self._cuts)
         people = np.arange(frame.height)
         if self._who is not None:
             people = self._people.column(frame[self._who].cast(pl.String))
-        self._remember(Seen(keys, people, times), places)
-        return places
+        self._remember(Seen(keys, people, times), regions)
+        return regions
 
     def take(self, cuts: Cuts) -> None:
-        """See :class:`Placing`; cuts of a number of regions that is no more are left."""
+        """See :class:`Partitioner`; cuts of a number of regions that is no more are left."""
         if max(cuts.partition, default=0) < self._count:
             self._cuts = cuts
         self._load[:] = 0
         self._since = 0
 
     def wish(self) -> Cuts | None:
-        """See :class:`Placing`."""
+        """See :class:`Partitioner`."""
         if self._sampled < LEAST or (self._cuts is not None and self._since < self._look):
             return None
         uneven = self._cuts is None or self._load.max() * self._count > UNEVEN * self._load.sum()
@@ -118,9 +118,9 @@ class ByCell:
         self._look = min(2 * self._look, SELDOM)  # it is as even as people allow
         return None
 
-    def _remember(self, seen: Seen, places: Places) -> None:
-        self._load += np.bincount(places, minlength=self._count)
-        self._since += len(places)
+    def _remember(self, seen: Seen, regions: RegionNumbers) -> None:
+        self._load += np.bincount(regions, minlength=self._count)
+        self._since += len(regions)
         self._sample.append(seen.take(slice(-SAMPLE, None)))
         self._sampled += len(self._sample[-1].keys)
         while self._sampled - len(self._sample[0].keys) >= SAMPLE:
@@ -193,10 +193,10 @@ class ByCell:
         )  # fmt: skip
 
 
-def place(keys: NDArray[np.float64], cuts: Cuts) -> Places:
+def regions_by(keys: NDArray[np.float64], cuts: Cuts) -> RegionNumbers:
     """The partition of each row of keys.
 
-    >>> place(np.array([[3.0], [9.0]]), Cuts([0], [5.0], [-1], [-2], [4, 7])).tolist()
+    >>> regions_by(np.array([[3.0], [9.0]]), Cuts([0], [5.0], [-1], [-2], [4, 7])).tolist()
     [4, 7]
     """
     codes = np.zeros(keys.shape, np.int32)
@@ -221,7 +221,7 @@ def _people_per(window: NDArray[np.int64], people: NDArray[np.int64], whole: int
 
 
 def _most(keys: NDArray[np.float64], cuts: Cuts, count: int) -> int:
-    return int(np.bincount(place(keys, cuts), minlength=count).max())
+    return int(np.bincount(regions_by(keys, cuts), minlength=count).max())
 
 
 def _path_keys(nodes: NDArray[np.int64]) -> NDArray[np.float64]:

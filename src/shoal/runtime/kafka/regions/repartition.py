@@ -79,7 +79,7 @@ class Repartition:
         """It happened."""
         self.router.committed()
         for role, cuts in self._wishes.items():
-            self.router.placings[role].take(cuts)
+            self.router.partitioners[role].take(cuts)
         self._wishes = {}
 
     def close(self) -> None:
@@ -91,4 +91,4 @@ class Repartition:
         role = self._roles.get(key.decode(errors="replace"))
         if role is not None and message.value() is not None:
             cuts = msgspec.msgpack.decode(self._seal.open(message.value(), key, 0), type=Cuts)
-            self.router.placings[role].take(cuts)
+            self.router.partitioners[role].take(cuts)

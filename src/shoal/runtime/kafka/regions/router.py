@@ -14,9 +14,9 @@ from shoal.core.time import AHEAD, EventTime
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.provision.served import Served
 from shoal.runtime.kafka.regions.blocks import LARGEST, UNTIMED, Block, BlockCodec, Entry, Mark
-from shoal.runtime.kafka.regions.cells import Cuts, Places
+from shoal.runtime.kafka.regions.cells import Cuts, RegionNumbers
 from shoal.runtime.kafka.regions.glance import Glance, Pace, near
-from shoal.runtime.kafka.regions.placing import Placing, placing_of
+from shoal.runtime.kafka.regions.partitioner import Partitioner, partitioner_of
 from shoal.runtime.kafka.regions.wish import regions_of
 from shoal.runtime.kafka.serve.output import Record
 
@@ -26,9 +26,9 @@ class Router:
 
     def __init__(self, policy: Policy, keys: KeyRing, served: Mapping[str, Served], of: int) -> None:
         self._served, self._of = dict(served), of
-        self.placings: dict[str, Placing] = {role: placing_of(policy, role, keys) for role in served}
+        self.partitioners: dict[str, Partitioner] = {role: partitioner_of(policy, role, keys) for role in served}
         self._regions = {role: regions_of(policy.views[role]) for role in served}
-        names = dict.fromkeys(name for placing in self.placings.values() for name in placing.columns)
+        names = dict.fromkeys(name for partitioner in self.partitioners.values() for name in partitioner.columns)
         self._glance = Glance(policy.schema, list(names))
         ahead = EventTime.of(policy.schema).ahead
         self._ahead = AHEAD if ahead is None else ahead
@@ -72,14 +72,14 @@ class Router:
             Entry(r.partition, r.offset, r.key, r.value, r.timestamp, moment)
             for r, moment in zip(full, at, strict=True)
         ]
-        for role, placing in self.placings.items():
+        for role, partitioner in self.partitioners.items():
             served, held = self._served[role], self._held[role]
-            places = placing.of(frame, times)
+            regions = partitioner.of(frame, times)
             if served.starts:
                 begun = np.fromiter((served.begun(r.partition, r.offset) for r in full), np.bool_, len(full))
-                places = np.where(begun, places, -1)
-            for place, mine in _by_place(places):
-                held[place] += [entries[i] for i in mine]
+                regions = np.where(begun, regions, -1)
+            for region, mine in _by_region(regions):
+                held[region] += [entries[i] for i in mine]
         for record in records:
             self._next[record.partition] = record.offset + 1
             self._moved.add(record.partition)
@@ -117,7 +117,9 @@ class Router:
 
     def wishes(self) -> dict[str, Cuts]:
         """Cuts that would share the load better, by view."""
-        return {role: cuts for role, placing in self.placings.items() if (cuts := placing.wish()) is not None}
+        return {
+            role: cuts for role, partitioner in self.partitioners.items() if (cuts := partitioner.wish()) is not None
+        }
 
     def _mark(self, partition: int) -> Mark:
         # one that brought records since the last commit may bring more at once: wait for it once more
@@ -135,15 +137,15 @@ class Router:
         return out.tolist()
 
 
-def _by_place(places: Places) -> Iterator[tuple[int, list[int]]]:
-    """Which records go to each place, in their order; to a place below 0 none goes."""
-    if not len(places):  # a batch may hold ticks alone
+def _by_region(regions: RegionNumbers) -> Iterator[tuple[int, list[int]]]:
+    """Which records belong to each region, in their order; below 0 stands what belongs to none."""
+    if not len(regions):  # a batch may hold ticks alone
         return
-    order = np.argsort(places, kind="stable")
-    found, first = np.unique(places[order], return_index=True)
-    for place, mine in zip(found.tolist(), np.split(order, first[1:]), strict=True):
-        if place >= 0:
-            yield place, mine.tolist()
+    order = np.argsort(regions, kind="stable")
+    found, first = np.unique(regions[order], return_index=True)
+    for region, mine in zip(found.tolist(), np.split(order, first[1:]), strict=True):
+        if region >= 0:
+            yield region, mine.tolist()
 
 
 def _parts(entries: list[Entry]) -> Iterator[list[Entry]]:

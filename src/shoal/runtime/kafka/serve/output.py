@@ -27,8 +27,8 @@ COARSE = 60_000  # milliseconds
 ROOM = (
     950_000  # bytes of a value: masks may make it longer, and clients and brokers take a million unless told otherwise
 )
-BLOCK = 16  # neighbours in the source whose places one hash draws, four bytes each
-KNOWN = 4096  # blocks whose places are kept: records of a region come from many partitions in turns
+BLOCK = 16  # neighbours in the source whose partitions one hash draws, four bytes each
+KNOWN = 4096  # blocks whose partitions are kept: records of a region come from many partitions in turns
 
 
 UNTIMED = 0  # a record that gets the time of its commit
@@ -77,7 +77,7 @@ class Disguise:
         if value is None and key is None:
             return None
         placed = by if by is not None else key
-        partition = self.place_of(record.partition, record.offset) if placed is None else self.place(placed)
+        partition = self.partition_at(record.partition, record.offset) if placed is None else self.partition_by(placed)
         return Outgoing(partition, key, value, record.timestamp // COARSE * COARSE)
 
     def dress_many(self, records: Sequence[Record], values: list[bytes], times: list[int] | None) -> Dressed:
@@ -89,14 +89,14 @@ class Disguise:
             pairs = zip(records, values, strict=True)
             made = Dressed.of(d for r, v in pairs if (d := self.dress(r, v)) is not None)
             return made if times is not None else Dressed(made.values, made.partitions, None, made.keys)
-        partitions = [self.place_of(r.partition, r.offset) for r in records] if self._partitions > 1 else None
+        partitions = [self.partition_at(r.partition, r.offset) for r in records] if self._partitions > 1 else None
         return Dressed(values, partitions, times)  # type: ignore[arg-type]  # no tombstones among them
 
-    def place(self, by: bytes) -> int:
+    def partition_by(self, by: bytes) -> int:
         """The partition drawn by the role's own key from something that must share one: a key, a group."""
         return 0 if self._partitions == 1 else int.from_bytes(self._hash(b"place", by), "big") % self._partitions
 
-    def place_of(self, partition: int, offset: int) -> int:
+    def partition_at(self, partition: int, offset: int) -> int:
         """Where a record without a key goes: drawn by the role's own key from where it stood, a block per hash."""
         block = (partition, offset // BLOCK)
         drawn = self._drawn.get(block)

@@ -303,15 +303,15 @@ class MethodRunner:
 
     def _dressed(self, frame: pl.DataFrame, values: list[bytes], numbers: list[int]) -> Dressed:
         """Released rows as their topic carries them, timed by their commit."""
-        # a row that tells several records stands nowhere in the source: its group draws its place
+        # a row that tells several records stands nowhere in the source: its group draws its partition
         stands = OFFSET in frame.columns
         keys: list[bytes | None] = [None] * frame.height
         if self._disguise.keeps_keys and stands:
             keys = [None if key is None else bytes.fromhex(key) for key in frame[KEY].to_list()]
         if self._box:
-            # many rows share a group: its place is drawn once
+            # many rows share a group: its partition is drawn once
             boxes = frame.select(self._box).rows()
-            drawn = {box: self._disguise.place(msgspec.json.encode(box)) for box in set(boxes)}
+            drawn = {box: self._disguise.partition_by(msgspec.json.encode(box)) for box in set(boxes)}
             shown = list(map(self._disguise.key_of, keys)) if self._disguise.keeps_keys else None
             return Dressed([*values], [drawn[box] for box in boxes], [UNTIMED] * len(values), shown)
         offsets = frame[OFFSET].to_list() if stands else [0] * frame.height
@@ -320,7 +320,7 @@ class MethodRunner:
         ]
         if min(numbers, default=0) >= 0:
             return self._disguise.dress_many(records, values, None)
-        # what was invented draws its own place
+        # what was invented draws its own partition
         placed = [value if number < 0 else None for value, number in zip(values, numbers, strict=True)]
         made = zip(records, values, placed, strict=True)
         return Dressed.of(d for r, value, by in made if (d := self._disguise.dress(r, value, by=by)) is not None)

@@ -15,19 +15,19 @@ from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.schema import Schema
 from shoal.core.time import Micros
 from shoal.policy.document import Policy
-from shoal.runtime.kafka.regions.cells import ByCell, Cuts, Hold, Places
+from shoal.runtime.kafka.regions.cells import ByCell, Cuts, Hold, RegionNumbers
 from shoal.runtime.kafka.regions.wish import counted, regions_of
 from shoal.streams.base import StreamMethod
 from shoal.streams.chains import Coder
 from shoal.streams.sensitive import Sensitive
 
 
-class Placing(Protocol):
+class Partitioner(Protocol):
     """Regions of the records of one view."""
 
     columns: tuple[str, ...]  # what must be read of a record
 
-    def of(self, frame: pl.DataFrame, times: Micros) -> Places:
+    def of(self, frame: pl.DataFrame, times: Micros) -> RegionNumbers:
         """The region of each row."""
 
     def wish(self) -> Cuts | None:
@@ -37,7 +37,7 @@ class Placing(Protocol):
         """From now on by these cuts."""
 
 
-def placing_of(policy: Policy, role: str, keys: KeyRing) -> Placing:
+def partitioner_of(policy: Policy, role: str, keys: KeyRing) -> Partitioner:
     """How the records of a view find their regions."""
     view = policy.views[role]
     count = regions_of(view)
@@ -60,16 +60,16 @@ class Together:
 
     columns: tuple[str, ...] = ()
 
-    def of(self, frame: pl.DataFrame, times: Micros) -> Places:
-        """See :class:`Placing`."""
+    def of(self, frame: pl.DataFrame, times: Micros) -> RegionNumbers:
+        """See :class:`Partitioner`."""
         return np.zeros(frame.height, np.int64)
 
     def wish(self) -> Cuts | None:
-        """See :class:`Placing`."""
+        """See :class:`Partitioner`."""
         return None
 
     def take(self, cuts: Cuts) -> None:
-        """See :class:`Placing`."""
+        """See :class:`Partitioner`."""
 
 
 class ByValue(Together):
@@ -83,8 +83,8 @@ class ByValue(Together):
         self._coder = Coder(schema[column].hierarchy, key, column)
         self._count, self._whole = count, whole
 
-    def of(self, frame: pl.DataFrame, times: Micros) -> Places:
-        """See :class:`Placing`; what cannot be counted goes to the first."""
+    def of(self, frame: pl.DataFrame, times: Micros) -> RegionNumbers:
+        """See :class:`Partitioner`; what cannot be counted goes to the first."""
         coded = self._coder.code(frame[self.columns[0]])
         if not len(coded.chains):
             return np.zeros(frame.height, np.int64)
