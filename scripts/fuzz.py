@@ -2,12 +2,12 @@
 
     make fuzz SECONDS=3600 SEED=5
 
-The laws of ``tests/laws`` and ``tests/attacks`` compare each family with slow, obvious twins. `make test` runs them
-with the same cases every time; here Hypothesis draws new ones, turn after turn, each from a seed of its own. The time
-is CPU time: an hour on a busy machine tries as much as an hour on a quiet one. The family that had the least of it has
-the next turn, and goes on with the laws that it has not tried in its round. A run too short for turns, as that of CI,
-has all families in one process: a law of each, then another of each. A failure prints the seed and the command that
-repeats it, and the exit code is 1; it is 2 if a family was not tried.
+The laws of ``tests/laws``, ``tests/attacks`` and ``tests/unit`` compare each family with slow, obvious twins.
+`make test` runs them with the same cases every time; here Hypothesis draws new ones, turn after turn, each from a seed
+of its own. The time is CPU time: an hour on a busy machine tries as much as an hour on a quiet one. The family that had
+the least of it has the next turn, and goes on with the laws that it has not tried in its round. A run too short for
+turns, as that of CI, has all families in one process: a law of each, then another of each. A failure prints the seed
+and the command that repeats it, and the exit code is 1; it is 2 if a family was not tried.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 LAWS = "tests"
+ROOMS = ("laws", "attacks", "unit")
 TURN = 90.0  # CPU seconds of a family at a time: long beside the seconds that loading everything costs
 SHORTEST = 20.0  # below this a family would spend much of its turn on loading: all share one process
 FAMILIES = {
@@ -76,7 +77,7 @@ def families() -> dict[str, tuple[str, ...]]:
     """The families, and under ``others`` every file of random laws that no family names."""
     listed = {file for files in FAMILIES.values() for file in files}
     tests = ROOT / LAWS
-    found = (file for room in ("laws", "attacks") for file in sorted((tests / room).glob("test_*.py")))
+    found = (file for room in ROOMS for file in sorted((tests / room).glob("test_*.py")))
     rest = [str(file.relative_to(tests)) for file in found if "@given" in file.read_text()]
     others = tuple(file for file in rest if file not in listed)
     return {**FAMILIES, "others": others} if others else dict(FAMILIES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -47,6 +48,24 @@ LONGEST = (  # files that take longest, the longest first
     "test_table_peers",
     "test_stream_checkpoints",
 )
+# Files whose laws cost most: each example is a release, a stream or a slow twin. One of several workers tries this many
+# examples of such a law, the same ones every time; one room alone (`make test TESTS=…`) tries as many as the law says,
+# and `make fuzz` draws new ones.
+DEAR = {
+    "test_anonymize", "test_castle_twins", "test_continuous_laws", "test_envelope_kernels", "test_foreign_promises",
+    "test_forest_kernels", "test_hierarchies", "test_known_values", "test_local_kernels", "test_local_laws",
+    "test_local_rebuild", "test_model_files", "test_mondrian_nodes", "test_pattern_laws", "test_plan_kernels",
+    "test_poison", "test_promises", "test_regional_laws", "test_register_promises", "test_reused_boxes",
+    "test_series_diverse", "test_series_laws", "test_stream_curves", "test_stream_groups", "test_stream_times",
+    "test_stream_utility", "test_table_kernels", "test_table_methods", "test_time_laws",
+    "test_topdown_kernel", "test_trajectories", "test_two_engines", "test_view_laws", "test_widening_laws",
+    "test_window_laws", "test_z_kernels", "test_z_oracle", "test_z_tuning", "test_zero_laws",
+}  # fmt: skip
+BESIDE_OTHERS = "PYTEST_XDIST_WORKER" in os.environ
+EXAMPLES = int(os.environ.get("SHOAL_EXAMPLES", "20" if BESIDE_OTHERS else "0"))  # 0: as many as the law says
+if BESIDE_OTHERS:
+    # five workers share two cores: more threads of polars would only wait for each other, a fifth of the CPU time
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")
 # brokers and Spark live a few minutes here: what the second compiler of Java would gain later, it costs now
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
@@ -102,6 +121,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByFile:
     return ByFile(config, log)
 
 
+def pytest_collection_finish() -> None:
+    """What is loaded now stays: the garbage collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files come first, or the last one would keep one worker busy when all others have ended.
 
@@ -116,5 +141,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         items[:] = in_turns(items, families)
         FIRST.update(item.nodeid for item in items[: len(set(families.values()))])
         return
+    if EXAMPLES:
+        for item in items:
+            if item.path.stem in DEAR and is_hypothesis_test(getattr(item, "obj", None)):
+                _limit(item.obj)  # type: ignore[attr-defined]
     first = {name: at for at, name in enumerate(LONGEST)}
     items.sort(key=lambda item: first.get(item.path.stem, len(LONGEST)))  # stable: the order of collection otherwise
+
+
+def _limit(law: object) -> None:
+    # a law says with `@settings` how many examples it wants, and Hypothesis has no other way to ask for fewer
+    said = law._hypothesis_internal_use_settings  # type: ignore[attr-defined]
+    if said.max_examples > EXAMPLES:
+        law._hypothesis_internal_use_settings = settings(said, max_examples=EXAMPLES)  # type: ignore[attr-defined]

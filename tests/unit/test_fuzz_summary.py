@@ -84,7 +84,7 @@ def test_every_file_of_random_laws_is_in_a_family() -> None:
     tests = fuzz.ROOT / fuzz.LAWS
     random = {
         str(file.relative_to(tests))
-        for room in ("laws", "attacks")
+        for room in fuzz.ROOMS
         for file in (tests / room).glob("test_*.py")
         if "@given" in file.read_text()
     }
