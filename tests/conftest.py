@@ -103,11 +103,12 @@ def shared() -> Path:
 
 
 class ByFile(LoadScopeScheduling):
-    """A file's tests stay on one worker. Those that need a broker go to the first few workers, and to them first: each
-    worker that runs one starts a broker of its own, and a test that waits for it leaves its core to the others."""
+    """A file's tests stay on one worker, and so do all that share a Spark. Those that need a broker go to the first few
+    workers, and to them first: each worker that runs one starts a broker of its own, and a test that waits for it
+    leaves its core to the others."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid.partition("::")[0]
+        return "tests/spark" if nodeid.startswith("tests/spark/") else nodeid.partition("::")[0]
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         waits = self.nodes.index(node) < len(self.nodes) - COMPUTE

@@ -5,6 +5,7 @@ python scripts/kafka/broker.py            one broker in .cache/kafka/play until 
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,7 +49,8 @@ class Cluster:
         """Start all brokers; raises with the end of the log if one does not come up."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.ports = [(free_port(), free_port()) for _ in range(self.brokers)]
-        name = self._tool("kafka.tools.StorageTool", "random-uuid").strip().splitlines()[-1]
+        # what `kafka-storage random-uuid` prints, without a Java of its own; "A" first, because "-" would be an option
+        name = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         for node in range(1, self.brokers + 1):
             (self.folder / f"{node}.properties").write_text(self._properties(node))
             words = ["format", "-t", name, "-c", f"{node}.properties"]

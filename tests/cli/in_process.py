@@ -1,8 +1,12 @@
-"""A command line called in this process, with standard input, output and errors of its own."""
+"""A command line called in this process, with standard input, output and errors of its own.
+
+Which options a command has is worked out of its signature once, not at every call: that took most of a short one.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import signal
 import subprocess
@@ -10,10 +14,36 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from unittest import mock
 
+from cyclopts import App
+from cyclopts.argument import Argument, ArgumentCollection
+
 from shoal.cli import main
+
+_assemble = App.assemble_argument_collection
+_known: dict[tuple[Any, ...], ArgumentCollection] = {}
+
+
+def _assembled(app: App, **how: Any) -> ArgumentCollection:
+    """The options of a command without a word given to them yet."""
+    key = (app.default_command, *sorted(how.items()))
+    if key not in _known:
+        _known[key] = _assemble(app, **how)
+    made: dict[int, Argument] = {}
+
+    def fresh(one: Argument) -> Argument:
+        if id(one) not in made:
+            made[id(one)] = new = copy.copy(one)
+            new.tokens = []
+            new.children = ArgumentCollection(fresh(child) for child in one.children)
+        return made[id(one)]
+
+    return ArgumentCollection(fresh(one) for one in _known[key])
+
+
+App.assemble_argument_collection = _assembled  # type: ignore[method-assign,assignment]
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Spark on this machine. Starting it takes a while: one session serves all tests of a file."""
+"""Spark on this machine. Starting it takes a while: one session serves all tests of this room."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ def start(master: str, **settings: str):
         "spark.driver.memory": "512m",
         "spark.log.level": "ERROR",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
+        # a few hundred rows: to write and compile Java for each query costs more than to run it as it is
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         **settings,
     }
     for name, value in fixed.items():
@@ -39,7 +42,7 @@ def start(master: str, **settings: str):
     return builder.getOrCreate()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def spark(tmp_path_factory) -> Iterator[object]:
     session = start("local[2]")
     session.sparkContext.setCheckpointDir(str(tmp_path_factory.mktemp("checkpoints")))
