@@ -27,6 +27,16 @@ NUMBER = itertools.count()
 GUARD = 600.0  # seconds after which a test that hangs is given up: no measure of speed
 SECRET = "ab" * 32
 KEYS = KeyRing({"default": {1: bytes.fromhex(SECRET)}})
+WARD = """
+dataset: patients
+source: {use: kafka, topic: {topic}, properties: admin.properties}
+columns:
+  number: {role: plain, type: int}
+  name: {role: identifier, type: str}
+  diag: {role: sensitive, type: str}
+views:
+  ward: {show: [number, diag]}
+"""  # one view that remembers nothing; more may be added at its end
 
 
 def drain(cluster: Any, topic: str, isolation: str = "read_committed") -> list[Any]:

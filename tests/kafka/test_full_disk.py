@@ -9,8 +9,8 @@ from collections import Counter
 import msgspec
 import pytest
 from confluent_kafka import Producer
-from stage import Stage
-from test_service import POLICY, Background
+from stage import WARD, Stage
+from test_service import Background
 
 from scripts.kafka.broker import Cluster
 
@@ -67,7 +67,7 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(cluster, small_disk, tm
     broker = Cluster(small_disk / "kafka").start()
     service = None
     try:
-        here = Stage(broker, tmp_path, POLICY, 1)
+        here = Stage(broker, tmp_path, WARD, 1)
         service = Background(here)
         here.until(lambda: bool(service.workers))
         taken = fill(broker, here.topic)

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from stage import KEYS
+from stage import KEYS, WARD
 from test_service import Background
 
 from shoal.policy.load import load
@@ -29,17 +29,7 @@ from shoal.runtime.kafka.serve.service import Service
 
 pytestmark = pytest.mark.system
 
-POLICY = """
-dataset: patients
-source: {use: kafka, topic: {topic}, properties: admin.properties}
-columns:
-  number: {role: plain, type: int}
-  name: {role: identifier, type: str}
-  diag: {role: sensitive, type: str}
-views:
-  ward: {show: [number, diag]}
-  office: {show: [number]}
-"""
+POLICY = WARD + "  office: {show: [number]}\n"
 CHANGED = POLICY.replace("office: {show: [number]}", "office: {show: [number, diag]}")
 
 

@@ -11,7 +11,7 @@ import msgspec
 import polars as pl
 import pytest
 from confluent_kafka import Producer
-from stage import KEYS
+from stage import KEYS, WARD
 
 from shoal.connect.kafka import KafkaError
 from shoal.policy.load import load
@@ -22,19 +22,6 @@ from shoal.runtime.kafka.serve.worker import Worker
 from shoal.verifier import verify
 
 pytestmark = pytest.mark.system
-
-POLICY = """
-dataset: patients
-source: {use: kafka, topic: {topic}, properties: admin.properties}
-columns:
-  number: {role: plain, type: int}
-  name: {role: identifier, type: str}
-  diag: {role: sensitive, type: str}
-views:
-  ward:
-    show: [number, diag]
-"""
-
 
 SHARED = """
 dataset: patients
@@ -94,7 +81,7 @@ class Background:
 
 
 def test_pause_resume_and_reload(stage):
-    here = stage(POLICY)
+    here = stage(WARD)
     login = here.cluster.login()
     here.send(patients(100))
     service = Background(here)
@@ -123,7 +110,7 @@ def test_pause_resume_and_reload(stage):
 
 
 def test_a_worker_that_was_fenced_starts_again_and_repeats_nothing(stage):
-    here = stage(POLICY)
+    here = stage(WARD)
     here.send(patients(200))
     service = Background(here)
     try:
@@ -140,7 +127,7 @@ def test_a_worker_that_was_fenced_starts_again_and_repeats_nothing(stage):
 
 
 def test_a_wrong_password_and_a_missing_topic_end_it_with_a_clear_word(stage):
-    here = stage(POLICY)
+    here = stage(WARD)
     wrong = here.folder / "admin.properties"
     right = wrong.read_text()
     wrong.write_text(right.replace("admin-secret", "no"))
@@ -157,7 +144,7 @@ def test_a_wrong_password_and_a_missing_topic_end_it_with_a_clear_word(stage):
 
 
 def test_the_source_deleted_while_running_ends_it(stage):
-    here = stage(POLICY)
+    here = stage(WARD)
     here.send(patients(100))
     service = Background(here)
     here.until(lambda: service.read == 100)
@@ -169,7 +156,7 @@ def test_the_source_deleted_while_running_ends_it(stage):
 
 
 def test_poison_and_giants_become_pointers_and_the_rest_goes_on(stage):
-    here = stage(POLICY)
+    here = stage(WARD)
     giant = msgspec.json.encode({"number": 1, "name": "x" * 950_000, "diag": "E10"})
     here.send([(b"\xff\x00", None, 0), (b"[1]", None, 0), (giant, None, 1), (b'{"number": 1', None, 1)])
     here.send(patients(50))
@@ -182,7 +169,7 @@ def test_poison_and_giants_become_pointers_and_the_rest_goes_on(stage):
 
 def test_no_broker_at_the_start_is_told_and_tried_again(stage, tmp_path):
     """The broker comes later; the service waits for it."""
-    here = stage(POLICY)
+    here = stage(WARD)
     file = here.folder / "admin.properties"
     right = file.read_text()
     file.write_text(right.replace(here.cluster.bootstrap, "127.0.0.1:9"))
@@ -198,7 +185,7 @@ def test_no_broker_at_the_start_is_told_and_tried_again(stage, tmp_path):
 
 
 def test_orders_from_the_command_line(stage):
-    here = stage(POLICY)
+    here = stage(WARD)
     for word in ("pause", "resume", "reload"):
         done = subprocess.run(
             [sys.executable, "-m", "shoal", "serve", word, str(here.file)], capture_output=True, text=True, check=False
@@ -210,7 +197,7 @@ def test_orders_from_the_command_line(stage):
 def test_clocks_that_jump_stop_nothing(stage):
     """Records of the year 2200 and of 1970 by their sender's clock: the views have them, dated today."""
     here = stage(
-        POLICY, 1, **{"message.timestamp.after.max.ms": str(2**62), "message.timestamp.before.max.ms": str(2**62)}
+        WARD, 1, **{"message.timestamp.after.max.ms": str(2**62), "message.timestamp.before.max.ms": str(2**62)}
     )
     writer = Producer(here.cluster.login())
     moments = [7_258_118_400_000, 1, int(time.time() * 1000)]

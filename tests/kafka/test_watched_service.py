@@ -9,23 +9,13 @@ from http.cookiejar import CookieJar
 
 import msgspec
 import pytest
+from stage import WARD
 
 pytestmark = pytest.mark.system
 
-POLICY = """
-dataset: patients
-source: {use: kafka, topic: {topic}, properties: admin.properties}
-columns:
-  number: {role: plain, type: int}
-  name: {role: identifier, type: str}
-  diag: {role: sensitive, type: str}
-views:
-  ward: {show: [number, diag]}
-"""
-
 
 def test_a_service_is_watched_while_it_runs(stage):
-    here = stage(POLICY, partitions=1)
+    here = stage(WARD, partitions=1)
     here.start("--watch")
     log = here.folder / "worker0.log"
     here.until(lambda: b"http" in log.read_bytes())
