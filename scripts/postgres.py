@@ -47,10 +47,11 @@ class Postgres:
         secret = self.folder / "password"
         secret.write_text(self.password)
         secret.chmod(0o644)
-        self._run("initdb", "-D", str(self.folder / "data"), "-U", USER, "-A", "scram-sha-256", f"--pwfile={secret}")
-        options = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c fsync=off"
+        data = str(self.folder / "data")
+        self._run("initdb", "--no-sync", "-D", data, "-U", USER, "-A", "scram-sha-256", f"--pwfile={secret}")
+        options = f"-p {self.port} -k {self.folder} -c listen_addresses=127.0.0.1 -c fsync=off -c full_page_writes=off"
         log = str(self.folder / "log")
-        self._run("pg_ctl", "-D", str(self.folder / "data"), "-w", "-l", log, "-o", options, "start")
+        self._run("pg_ctl", "-D", data, "-w", "-l", log, "-o", options, "start")
         return self
 
     def stop(self) -> None:

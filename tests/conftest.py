@@ -24,29 +24,38 @@ settings.register_profile(
 settings.register_profile("fuzz", settings.get_profile("house"), derandomize=False, max_examples=100, print_blob=True)
 settings.load_profile("fuzz" if os.environ.get("SHOAL_FUZZ") else "house")
 
-COMPUTE = 2  # workers that begin with what needs no broker: as many as cores; all others begin with what waits for one
+COMPUTE = 2  # workers that begin with what computes: as many as cores; all others begin with what waits
+WAITS = ("tests/kafka/", "tests/spark/", "tests/sql/", "tests/browser/")  # for a broker, Java, a database, a browser
+TOGETHER = WAITS[1:]  # one worker each, because one start serves the whole room; brokers serve several
 LONGEST = (  # files that take longest, the longest first
     "test_chaos",
     "test_table_methods",
     "test_spark_tables",
-    "test_house",
     "test_every_option",
     "test_service",
     "test_repartition",
+    "test_roles_in_a_database",
     "test_stateful_worker",
     "test_recovery",
     "test_tools",
-    "test_series_diverse",
-    "test_z_experiments",
-    "test_known_values",
-    "test_roles_in_a_database",
-    "test_anonymize",
-    "test_plan_kernels",
+    "test_guide",
+    "test_versions",
+    "test_soak",
+    "test_registry",
     "test_studio_page",
-    "test_stream_spread",
-    "test_series_datasets",
-    "test_table_peers",
+    "test_house",
+    "test_z_experiments",
+    "test_anonymize",
     "test_stream_checkpoints",
+    "test_series_diverse",
+    "test_stream_spread",
+    "test_local_laws",
+    "test_hierarchies",
+    "test_series_laws",
+    "test_regional_laws",
+    "test_series_datasets",
+    "test_known_values",
+    "test_table_peers",
 )
 # Files whose laws cost most: each example is a release, a stream or a slow twin. One of several workers tries this many
 # examples of such a law, the same ones every time; one room alone (`make test TESTS=…`) tries as many as the law says,
@@ -103,16 +112,16 @@ def shared() -> Path:
 
 
 class ByFile(LoadScopeScheduling):
-    """A file's tests stay on one worker, and so do all that share a Spark. Those that need a broker go to the first few
-    workers, and to them first: each worker that runs one starts a broker of its own, and a test that waits for it
-    leaves its core to the others."""
+    """A file's tests stay on one worker, and so do those of a room that shares one server. What waits goes to the first
+    few workers, and to them first: a test that waits leaves its core to the others, and each worker that needs a broker
+    starts one of its own."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "tests/spark" if nodeid.startswith("tests/spark/") else nodeid.partition("::")[0]
+        return next((room for room in TOGETHER if nodeid.startswith(room)), nodeid.partition("::")[0])
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         waits = self.nodes.index(node) < len(self.nodes) - COMPUTE
-        mine = next((file for file in self.workqueue if ("/kafka/" in file) == waits), next(iter(self.workqueue)))
+        mine = next((unit for unit in self.workqueue if unit.startswith(WAITS) == waits), next(iter(self.workqueue)))
         self.workqueue.move_to_end(mine, last=False)  # the next to be handed out
         super()._assign_work_unit(node)
 
