@@ -121,4 +121,4 @@ def test_a_waiver_that_does_nothing_for_a_growing_table_is_refused(shoal, tmp_pa
     chunk(tmp_path, "1.csv", [(27, "cats"), (30, "cats")])
     refused = shoal("anonymize", "1.csv", *WORDS, "--waive", "earlier-release", SHOAL_KEY="ab" * 32)
     assert refused.returncode == 2
-    assert "not laid beside releases of others" in refused.stderr
+    assert "not compared with other releases" in refused.stderr

@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt as stop:
         _say("stopped; nothing was written")
         sys.exit(128 + next((n for n in stop.args if isinstance(n, int)), signal.SIGINT))
-    except BrokenPipeError:  # the reader of our output has gone: that is its right
+    except BrokenPipeError:  # the reader of our output closed the pipe: no error
         _silence()
         sys.exit(0)
     except OSError as error:
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _say(f"{_place(error)}\n\nhint: SHOAL_DEBUG=1 shows the traceback, which may quote data")
         else:
             _silence()  # or the interpreter would try to write the rest once more
-            _say(f"the output cannot be written ({error.strerror})\n\nhint: what was written so far is not whole")
+            _say(f"the output cannot be written ({error.strerror})\n\nhint: what was written so far is incomplete")
         sys.exit(3)
     except Exception as error:
         if os.environ.get("SHOAL_DEBUG"):
@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """While the block runs, being asked to end is an interruption: rows that lie on disk for a while are removed.
+    """While the block runs, SIGTERM is an interruption like Ctrl-C: temporary files with rows are removed.
 
     >>> with stoppable():
     ...     signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
@@ -149,12 +149,12 @@ def stoppable() -> Iterator[None]:
 
 
 def _fallback(error: ShoalError, arguments: Sequence[str] | None) -> str:
-    """Where to read on, where the error itself does not say."""
+    """What to look at next, for an error without a hint of its own."""
     if isinstance(error, PolicyError):
         return "`shoal policy schema` prints all that a policy may say"
     if isinstance(error, UsageError):
         return f"`shoal {_command(arguments)}--help` says what it takes"
-    return "check the file: its place, its rights, and that it is whole"
+    return "check that the file exists, that you may read it, and that it is complete"
 
 
 def _silence() -> None:
@@ -162,7 +162,7 @@ def _silence() -> None:
 
 
 def _place(error: Exception) -> str:
-    """Where an error nobody foresaw came from: its own message could quote a person."""
+    """Where an unexpected error came from; its own message is not shown, because it could quote a person."""
     trace = error.__traceback__
     where = "shoal"
     while trace is not None:

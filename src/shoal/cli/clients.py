@@ -17,7 +17,7 @@ def client(properties: str | None, brokers: str | None) -> dict[str, Any]:
 
 
 def until_asked() -> Callable[[], bool]:
-    """Whether someone asked us to stop (Ctrl-C or SIGTERM): what is begun is brought to its end first."""
+    """Whether someone asked us to stop (Ctrl-C or SIGTERM): what has begun is finished first."""
     import signal
     from types import FrameType
 

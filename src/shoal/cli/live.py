@@ -93,13 +93,13 @@ class Live:
             raise
 
     def failed(self, error: BaseException) -> None:
-        """Tell whoever looks what ended the run."""
+        """Show on the page what ended the run."""
         if self._page is not None:
             self._page.board.broke(error)
             self.close()
 
     def close(self) -> None:
-        """Nobody can look any more."""
+        """Close the page."""
         if self._page is not None:
             self._page.close()
 

@@ -224,12 +224,12 @@ def _nobody() -> None:
 
 
 def _heard(shown: LivePage | None) -> Callable[[str], None]:
-    """Where losses that a new start mends are told, beside the log."""
+    """Reports losses that a restart repairs, in addition to the log."""
     return shown.board.failed if shown is not None else lambda words: None
 
 
 def _failed(error: Exception, journal: Journal | None, shown: LivePage | None) -> None:
-    """Tell log and page what ended the run."""
+    """Write to log and page what ended the run."""
     from shoal.core.errors import ShoalError
 
     if journal and isinstance(error, ShoalError):
@@ -270,7 +270,7 @@ def _page(address: str | None, counters: Counters, told: Callable[[str], None]) 
 
 @app.command
 def pause(policy: str) -> None:
-    """Let all workers commit and stand still, those that start later, too; returns when none is at work.
+    """Pause all workers after their next commit, also those that start later; returns when none is at work.
 
     Parameters
     ----------
@@ -298,7 +298,7 @@ def resume(policy: str) -> None:
 
 @app.command
 def reload(policy: str) -> None:
-    """Let all workers commit and read their policy file anew.
+    """Let all workers commit and read their policy file again.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ def _order(policy: str, word: Word) -> Source:
 def status(policy: str, *, json: Json = False) -> int:
     """What was applied last, what has drifted since or is refused, who works, and how much is unread.
 
-    Exit code 1 if something needs a hand: drift, a refusal, an apply that did not end, workers that stand still.
+    Exit code 1 if something needs attention: drift, a refusal, an apply that did not end, paused workers.
 
     Parameters
     ----------

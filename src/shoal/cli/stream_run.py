@@ -119,7 +119,7 @@ class _Outputs:
             view: Sink(path, kind=None if view else kind) for view, path in asked.outputs.items()
         }
         how = asked.run
-        # they say which released event is which of the input: for the operator's eyes
+        # they say which released event is which of the input, so only their owner may read them
         self.marks = Lines(how.synthetic, private=True) if how.synthetic else None
         self.withheld = Lines(how.withheld, private=True) if how.withheld else None
 
@@ -176,7 +176,9 @@ def _checkpoints(asked: Asked, key: bytes, out: _Outputs) -> tuple[Checkpoints |
     if stopped is not None:
         if set(stopped.others) != set(asked.jobs) - {""}:
             raise UsageError(
-                "the snapshot was made with other views beside", where="--also", hint="give the same, or start anew"
+                "the snapshot was made with other further views",
+                where="--also",
+                hint="give the same ones, or start without the snapshot",
             )
         say(_where(asked.events, at, stopped.position))
         for name in saved.resume(stopped):

@@ -94,7 +94,7 @@ def all_types(given: Mapping[str, str], by_policy: Mapping[str, str]) -> dict[st
 
 def telling(named: Collection[str]) -> Callable[[str, str], None]:
     """Says on stderr how a column was read. Only of columns a person named: without a header line, the names that a
-    file seems to have are somebody's values."""
+    file seems to have are a person's values."""
     return lambda column, words: say(f"column {column!r}: {words}") if column in named else None
 
 

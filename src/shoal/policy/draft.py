@@ -47,7 +47,7 @@ def suggest(frame: pl.DataFrame, dataset: str, *, k: int = 5, decide: Decide = d
     """
     if not frame.height:
         raise InputError("the table has no rows", where=dataset, hint="a draft is made from a sample of the data")
-    # without a header line, somebody's values would stand in the draft as names of columns
+    # without a header line, a person's values would appear in the draft as names of columns
     strange = sum(bool(VALUE.search(name)) for name in frame.columns)
     if strange > 1 or strange == frame.width == 1:
         raise InputError(

@@ -121,7 +121,7 @@ def guess(column: pl.Series) -> Guess:
     if rows > FEW and distinct > NEAR_UNIQUE * rows and not is_known:
         return Guess("identifier", f"{distinct:,} different values in {rows:,} rows: it names rows, whatever it is")
     if SENSITIVE.search(name):
-        return Guess("sensitive", "its name says that it is nobody's business")
+        return Guess("sensitive", "its name says that it is private")
     return _known(column, name, distinct)
 
 

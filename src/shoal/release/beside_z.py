@@ -177,7 +177,7 @@ class ZBeside(Beside):
     def _turn(self) -> None:
         """Draw other labels now and then: first their events are kept, and when a window of them is whole they count.
 
-        An event from the far future makes ``since`` so late that nothing is drawn anew: sound, and no alarm is false.
+        An event from the far future makes ``since`` so late that no other labels are drawn: sound, no false alarm.
         """
         if self._next is None:
             if self._now - self._turned < ROUND * self._promise.longest:

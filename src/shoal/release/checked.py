@@ -67,7 +67,7 @@ def checked(
         refuse_nothing(policy, RoleView.of(policy, name), view.promises)
     for column in policy.schema.columns.values():
         if column.hierarchy is not None and column.hierarchy.files:
-            column.hierarchy.declared()  # reads them: a missing tree is told here, not in the night
+            column.hierarchy.declared()  # reads their files: a missing one is reported here, not when the service runs
     ring = KeyRing.load() if keys is None else keys
     named = {m.key for v in policy.views.values() for ms in v.masks.values() for m in ms if m.keyed}  # type: ignore[attr-defined]
     named |= {DEFAULT for view in policy.views.values() if view.sample is not None}

@@ -69,7 +69,7 @@ class Chunks:
         save(self._table, self._file)
 
     def _published(self, data: pl.DataFrame, people: pl.Series | None) -> tuple[pl.DataFrame, pl.Series | None]:
-        """All that is published after this chunk, and whose rows they are: what an attacker lays together."""
+        """All that is published after this chunk, and whose rows they are: what an attacker can combine."""
         union, subject = self._table.released, self._table.schema.subject
         if union is None:  # the whole table is published each time
             return data, people

@@ -20,7 +20,7 @@ from shoal.report.model import ending
 from shoal.views.role_view import RoleView
 
 OF_STREAMS = "a stream leaves in the order of its decisions"
-OF_CHUNKS = "a growing table is not laid beside releases of others"
+OF_CHUNKS = "a growing table is not compared with other releases"
 OF_CURVES = "curves leave by their groups"
 
 
@@ -98,7 +98,7 @@ def refuse_later_rows(wishes: Wishes, name: str, promises: Sequence[Promise]) ->
     """Refuse what takes in rows later where a promise follows people through all of theirs."""
     if any(p.follows_people for p in promises):
         why = "later rows would change what the rows of their people tell together"
-        wishes.refuse(name, why, "leave it out, and release the whole table anew")
+        wishes.refuse(name, why, "leave it out, and release the whole table again")
 
 
 def nothing_to_waive(

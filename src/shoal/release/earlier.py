@@ -54,7 +54,7 @@ def nodes_of(table: Table) -> dict[str, Nodes]:
 
 
 def together(known: Known, earlier: pl.DataFrame, promises: Sequence[Promise], name: str) -> list[Finding]:
-    """The promises, judged over who is left when an earlier release is laid beside the new one.
+    """The promises, judged over who is left when an earlier release is compared with the new one.
 
     O(groups of the earlier release x rows + rows x values).
     """

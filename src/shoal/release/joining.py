@@ -26,7 +26,7 @@ from shoal.tables.model import Model
 from shoal.tables.model_file import load, model_file, save
 
 NEWCOMERS = "whoever compares this with the release before, and knows who is new, finds them among fewer people"
-UNKEPT = "a model keeps no columns beside the groups"
+UNKEPT = "a model keeps no columns other than those of the groups"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ def method_of(
             wishes.refuse("set", "the method has its parameters already")
         return asked
     if asked is None and promised is not None:
-        wishes.refuse("set", "say whose parameter it is", f"also give {wishes.spelled('method')}")
+        wishes.refuse("set", "say which method the parameter belongs to", f"also give {wishes.spelled('method')}")
     given = dict(asked) if isinstance(asked, Mapping) else {"use": asked or DEFAULT_METHOD}
     where = wishes.spelled("set" if settings else "method")
     family = next((f for f in families if given.get("use") in f.names()), families[0])
@@ -81,7 +81,7 @@ def series_words(wishes: Wishes, promised: Spec | None, *, others: Sequence[Prom
         out["perturb"] = perturb if isinstance(perturb, Perturb) else _spec(Perturb, altering, wishes)
     asked = wishes.take("method")
     if asked is None and settings and promised is not None:
-        wishes.refuse("set", "say whose parameter it is", f"also give {wishes.spelled('method')}")
+        wishes.refuse("set", "say which method the parameter belongs to", f"also give {wishes.spelled('method')}")
     if asked is not None or settings:
         use = asked if isinstance(asked, str | None) else None
         out["method"] = asked if use is None and asked is not None else {"use": use or "kapra", **settings}

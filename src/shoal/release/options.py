@@ -54,7 +54,7 @@ def of_options(wishes: Wishes) -> Job:
         refuse_later_rows(wishes, "append", promises)
         if any(schema[name].loss is not None for name in schema.quasi):
             wishes.refuse(
-                "losses", "has no effect on a growing table, whose rows are not all there yet", "leave it out"
+                "losses", "has no effect on a growing table: not all of its rows are known yet", "leave it out"
             )
         if EARLIER_RELEASE in more["waived"]:
             wishes.refuse("waive", f"has no effect: {OF_CHUNKS}", "leave it out")

@@ -1,6 +1,6 @@
 """What a caller asked for. Whoever builds a job takes the wishes it uses; a wish that nobody took is an error.
 
-This is how no stated option is ever ignored: a new option that no job takes is refused from its first day.
+This is how no stated option is ever ignored: a new option that no job takes is refused from the start.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def nested_forms(values: pl.Series, node: Node, schema: Schema) -> pl.Series:
     for value in values.to_list():
         try:
             out.append(read(value))
-        except ValueError:  # this row does not fit, and its text is nobody's business
+        except ValueError:  # this row does not fit; the error would quote its text
             out.append(None)
     return pl.Series(values.name, out, dtype=nested_dtype(node, values.dtype, only))
 

@@ -2,7 +2,7 @@
 
 What nobody sees is skipped. The rest is decoded to its declared type, what a role sees in clear, too: an object in a
 column of numbers, or a list in a column without a type, would carry fields nobody declared. A record that does not fit
-is refused as a whole (and withheld by the runner). What leaves is written anew, so that spelling (``1.10e0``,
+is refused as a whole (and withheld by the runner). What leaves is written again, so that spelling (``1.10e0``,
 ``"\\u004b"``) tells nothing.
 """
 

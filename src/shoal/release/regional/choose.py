@@ -147,7 +147,7 @@ def refuse_in_regions(job: TableJob) -> None:
     why = {
         "--keep-order": (job.keep_order, "rows of a table that does not fit in memory leave in another order"),
         "--previous": (bool(job.previous), "earlier releases are compared with a table in memory only"),
-        "--register": (job.register is not None, "a register is laid beside a table in memory only"),
+        "--register": (job.register is not None, "a register is compared with a table in memory only"),
         "--save-model": (job.save_model is not None, "a model is made of a table in memory only"),
         "--method": (
             not job.method.local_recoding,

@@ -1,6 +1,6 @@
 """The verdict on a release that is judged bucket by bucket.
 
-All rows that read alike stand in one bucket, so each group is judged whole, by the ordinary judge, on the very rows
+All rows that read alike stand in one bucket, so each group is judged whole, by the ordinary judge, on exactly the rows
 that would be published. What promises compare groups with (t-closeness: everybody) is counted over the release first.
 """
 
