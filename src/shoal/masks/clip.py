@@ -88,5 +88,5 @@ class _Clip(Running):
             text = pl.when(column >= self._high).then(pl.lit(f"≥{text_of(self._high)}")).otherwise(text)
         if self._low is not None:
             text = pl.when(column <= self._low).then(pl.lit(f"≤{text_of(self._low)}")).otherwise(text)
-        odd = pl.lit(False) if self._kind == "int" else ~column.is_finite()
-        return pl.when(column.is_null()).then(None).when(odd).then(pl.lit(SUPPRESSED)).otherwise(text)
+        # a null is above no bound, and its text is null
+        return text if self._kind == "int" else pl.when(~column.is_finite()).then(pl.lit(SUPPRESSED)).otherwise(text)

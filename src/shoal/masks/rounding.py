@@ -92,7 +92,8 @@ class _Round(Running):
             return made
         # divided by numpy, as single values are: polars multiplies by the reciprocal, which rounds otherwise
         with np.errstate(over="ignore", invalid="ignore"):  # what is too large becomes null below
-            held = values.cast(pl.Float64).to_numpy() / self._step  # null becomes NaN
+            given = values if values.dtype == pl.Float64() else values.cast(pl.Float64)
+            held = given.to_numpy() / self._step  # null becomes NaN
             held += 0.5
             np.floor(held, out=held)
             held *= self._step

@@ -21,7 +21,19 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.schema import Schema
-from shoal.release.linking import Coded, Codes, Comparison, Linking, Nearness, coded, codes
+from shoal.release.descriptions import lengths, mentioned_forms, told_by_words
+from shoal.release.linking import (
+    Coded,
+    Codes,
+    Comparison,
+    Linking,
+    Nearness,
+    coded,
+    codes,
+    combined,
+    people_per_key,
+    without_each,
+)
 from shoal.release.other_names import derived, mentioned
 from shoal.release.residues import agreement, days_between, days_since_first, nearness, residues
 from shoal.release.trajectories import trajectories
@@ -125,8 +137,11 @@ def collusion(
     subjects: pl.Series | None = None,
     most: int = 2,
     records: int | None = None,
+    originals: pl.DataFrame | None = None,
 ) -> list[Pool]:
     """What every set of two to ``most`` roles learns together, of the ``records`` of the sample.
+
+    With the ``originals``, also what free texts of one view mention of cells that another shows in a form of its own.
 
     >>> from shoal.core.schema import Column
     >>> rows, schema = pl.Series([0, 1]), Schema({"zip": Column("quasi"), "diag": Column("sensitive")})
@@ -138,7 +153,8 @@ def collusion(
     height = max((int(v.rows.max()) + 1 for v in views if len(v.rows)), default=0)  # type: ignore[arg-type]
     people = codes(subjects) if subjects is not None else np.arange(max(height, records or 0))
     sources = {name: derive.sources for name, derive in schema.derived.items()}
-    pairs = {(i, j): _Pair(views[i], views[j], people, sources) for i, j in combinations(range(len(views)), 2)}
+    sides = _Sides(people, originals)
+    pairs = {(i, j): _Pair(views[i], views[j], sides, sources) for i, j in combinations(range(len(views)), 2)}
     sets = [s for size in range(2, most + 1) for s in combinations(range(len(views)), size)]
     return [_pool([views[i] for i in s], [pairs[p] for p in combinations(s, 2)], schema, people) for s in sets]
 
@@ -176,20 +192,44 @@ def _reveals(views: Sequence[Seen], schema: Schema) -> list[str]:
     return [] if any(set(joint) <= v.clear for v in views) else joint
 
 
+class _Side:
+    """A view of some of its rows, and which of them it ties together."""
+
+    def __init__(self, view: Seen, rows: Codes, people: Codes) -> None:
+        self.data = _at(view, rows)
+        self.ties, self.cells = trajectories(self.data, view.columns, people[rows])
+
+
+class _Sides:
+    """Sides once made: most pairs of views share the same rows."""
+
+    def __init__(self, people: Codes, originals: pl.DataFrame | None) -> None:
+        self.people, self.originals = people, originals
+        self._kept: dict[tuple[str, bytes], _Side] = {}
+
+    def of(self, view: Seen, rows: Codes) -> _Side:
+        key = view.role, rows.tobytes()
+        if key not in self._kept:
+            self._kept[key] = _Side(view, rows, self.people)
+        return self._kept[key]
+
+
 class _Pair:
     """Two views of the rows both have."""
 
-    def __init__(self, left: Seen, right: Seen, people: Codes, sources: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, left: Seen, right: Seen, sides: _Sides, sources: Mapping[str, Sequence[str]]) -> None:
         self._sources = sources
-        self._left, self._right, self._height = left, right, len(people)
+        self._left, self._right, self._height = left, right, len(sides.people)
         shared = np.intersect1d(left.rows.to_numpy(), right.rows.to_numpy())
         self.rows: Codes = shared[shared >= 0].astype(np.int64)
-        self._mine, self._theirs = _at(left, self.rows), _at(right, self.rows)
-        self._people = people[self.rows]
+        self._sides = sides.of(left, self.rows), sides.of(right, self.rows)
+        self._mine, self._theirs = (side.data for side in self._sides)
+        self._people = sides.people[self.rows]
         self._ties, cells = self._cells()
         self._linking = Linking(self._people, cells)
-        self._compared = [coded(c) for c in self._comparisons()]
-        self._near = list(self._nearnesses())
+        told, near = self._told(sides.originals)
+        self._compared = [coded(c) for c in (*self._comparisons(), *told)]
+        self._near = [*self._nearnesses(), *near]
         self.fit = self._linking.taken_for(self._compared, self._near)
 
     @property
@@ -200,8 +240,7 @@ class _Pair:
         return float(linked.sum()) / max(1, self._height)
 
     def _cells(self) -> tuple[list[str], Codes | None]:
-        mine, a = trajectories(self._mine, self._left.columns, self._people)
-        theirs, b = trajectories(self._theirs, self._right.columns, self._people)
+        (mine, a), (theirs, b) = ((side.ties, side.cells) for side in self._sides)
         if not mine or not theirs:
             return [], None
         cells = np.where((a < 0) | (b < 0), -1 - np.arange(len(a)), a * (int(b.max(initial=0)) + 1) + b)
@@ -244,6 +283,22 @@ class _Pair:
             alone = [c for c in other.columns if c not in one.columns]
             yield from derived(one, other, alone, self._sources)
             yield from mentioned(one, other)
+        yield from told_by_words(mine, theirs, self._people)
+
+    def _told(self, originals: pl.DataFrame | None) -> tuple[list[Comparison], list[Nearness]]:
+        """What the texts of the one view mention of what the other shows in a form of its own."""
+        compared, near = list[Comparison](), list[Nearness]()
+        if originals is not None:
+            there = originals[self.rows]
+            for one, mine, other, theirs in (
+                (self._left, self._mine, self._right, self._theirs),
+                (self._right, self._theirs, self._left, self._mine),
+            ):
+                shown = [c for c in other.columns if c not in other.clear]
+                texts = mine.select(c for c in one.columns if c not in one.keyed)
+                more, nearer = mentioned_forms(texts, there, theirs, shown, other.keyed)
+                compared, near = compared + more, near + nearer
+        return compared, near
 
     def _with_read(self, column: str, masked: Seen, other: Seen, data: pl.DataFrame) -> pl.Series:
         """A column of ``other``, beside what else it shows of the columns that the mask of ``masked`` looks at."""
@@ -255,7 +310,7 @@ class _Pair:
         for column in self._shared():
             if self._secret(column):
                 sides = self._mine[column], self._theirs[column]
-                found = nearness(column, *sides) or agreement(column, *sides)
+                found = nearness(column, *sides) or agreement(column, *sides) or lengths(column, *sides)
                 if found is not None:
                     yield found
 
@@ -269,25 +324,24 @@ class _Pair:
     def _names(self) -> list[str]:
         return list(dict.fromkeys([*(c.name for c in self._compared), *(n.name for n in self._near)]))
 
-    def _by(self, names: Sequence[str], *, coarse: str | None = None, cells: bool = True) -> float:
-        """The share linked by some of the columns, one of them made coarser."""
-        compared = [c for c in self._compared if c.name in names and c.name != coarse]
-        near = [n for n in self._near if n.name in names and n.name != coarse]
-        if coarse is not None:
-            compared += [c._replace(common=_coarser(c.common, self._people), fits=None) for c in self._named(coarse)]
-        return self._share(self._linking.linked(compared, near, cells=cells))
+    def _by(self, names: Sequence[str], *, cells: bool = True, key: Codes | None = None) -> float:
+        """The share linked by some of the columns."""
+        compared = [c for c in self._compared if c.name in names]
+        near = [n for n in self._near if n.name in names]
+        return self._share(self._linking.linked(compared, near, cells=cells, key=key))
 
     def _named(self, name: str) -> list[Coded]:
         return [c for c in self._compared if c.name == name]
 
     def causes(self) -> list[Cause]:
         """What each column, and what the pseudonyms contribute."""
-        names = self._names
+        names, rows = self._names, len(self.rows)
+        keys = without_each([combined([c.common for c in self._named(n)], rows) for n in names], rows)
         out = []
-        for name in names:
+        for name, key in zip(names, keys, strict=True):
             others = [n for n in names if n != name]
-            alone, without = self._by([name]), self._by(others)
-            out.append(Cause(name, alone, without, self._by(names, coarse=name)))
+            coarse = combined([key, *(_coarser(c.common, self._people) for c in self._named(name))], rows)
+            out.append(Cause(name, self._by([name]), self._by(others, key=key), self._by(others, key=coarse)))
         if self._ties:
             without = self._by(names, cells=False)
             out.append(Cause(" and ".join(self._ties), self._by([]), without, without))
@@ -308,9 +362,8 @@ class _Pair:
 
 def _coarser(value: Codes, people: Codes) -> Codes:
     """Neighbouring values become one until enough people share each."""
-    kinds = int(value.max(initial=-1)) + 1
-    wide = int(people.max(initial=0)) + 1
-    owners = np.bincount(np.unique(value * wide + people) // wide, minlength=kinds)
+    owners = np.zeros(int(value.max(initial=-1)) + 1, np.int64)
+    owners[value] = people_per_key(value, people)
     return np.asarray(((np.cumsum(owners) - owners) // ENOUGH)[value])
 
 

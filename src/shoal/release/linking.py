@@ -6,7 +6,7 @@ be taken for its person by
 - **forms**: every column both views show, in forms that occur together (27 and ``[20, 29]``); where forms overlap
   (ranges with different edges), also by elimination: who is assigned to one record is free for no other;
 - **nearness**: numbers and dates with noise or a shift of their own. Somebody else is as good a guess only if all of
-  their numbers are at least as near; so no weighting of the columns finds more;
+  their numbers, and their places among all, are at least as near; so no weighting of the columns finds more;
 - **trajectories**: all records of a pseudonym matched with all records of a pseudonym of the other view.
 """
 
@@ -27,6 +27,7 @@ MOST_FORMS = 4_000_000  # pairs of forms of one column
 MOST_TYPES = 2_000  # kinds of records that are compared pair by pair
 MOST_CATEGORIES = 50  # of a column, counted one by one
 MOST_STEPS = 5_000  # neighbours looked at for one number
+SPARSE = 16  # times as many possible codes as records: more are cheaper to sort than to look up
 
 
 class Comparison(NamedTuple):
@@ -110,8 +111,32 @@ def combined(parts: Sequence[Codes], rows: int) -> Codes:
     """
     out = np.zeros(rows, np.int64)
     for part in parts:
-        out = np.unique(out * (int(part.max(initial=0)) + 1) + part, return_inverse=True)[1]
+        out = _dense(out * (int(part.max(initial=0)) + 1) + part)
     return out
+
+
+def without_each(parts: Sequence[Codes], rows: int) -> list[Codes]:
+    """For each of the codes, all others as one: from what stands before it and what stands after it.
+
+    >>> [c.tolist() for c in without_each([np.array([0, 1, 1]), np.array([0, 0, 1])], 3)]
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    before, after = [np.zeros(rows, np.int64)], [np.zeros(rows, np.int64)]
+    for part in parts:
+        before.append(combined([before[-1], part], rows))
+    for part in reversed(parts):
+        after.append(combined([after[-1], part], rows))
+    return [combined([before[at], after[len(parts) - 1 - at]], rows) for at in range(len(parts))]
+
+
+def _dense(value: Codes) -> Codes:
+    """The same numbers, counted from zero; by a table of those that occur unless it would be much longer than they."""
+    size = int(value.max(initial=-1)) + 1
+    if size > SPARSE * len(value):
+        return np.unique(value, return_inverse=True)[1]
+    there = np.zeros(size, np.bool_)
+    there[value] = True
+    return np.asarray((np.cumsum(there) - 1)[value])
 
 
 @dataclass(frozen=True)
@@ -127,15 +152,31 @@ class Linking:
     people: Codes
     cells: Codes | None = None
 
-    def linked(self, compared: Sequence[Coded], near: Sequence[Nearness] = (), *, cells: bool = True) -> Flags:
+    def linked(
+        self,
+        compared: Sequence[Coded],
+        near: Sequence[Nearness] = (),
+        *,
+        cells: bool = True,
+        key: Codes | None = None,
+    ) -> Flags:
         """Per record, whether it is linked by these columns."""
-        return np.asarray(self.taken_for(compared, near, cells=cells) == 1)
+        return np.asarray(self.taken_for(compared, near, cells=cells, key=key) == 1)
 
-    def taken_for(self, compared: Sequence[Coded], near: Sequence[Nearness] = (), *, cells: bool = True) -> Codes:
-        """Per record, how many people it may be taken for; one means linked."""
+    def taken_for(
+        self,
+        compared: Sequence[Coded],
+        near: Sequence[Nearness] = (),
+        *,
+        cells: bool = True,
+        key: Codes | None = None,
+    ) -> Codes:
+        """Per record, how many people it may be taken for; one means linked. ``key`` is what all have in common, if it
+        is known already.
+        """
         rows = len(self.people)
         overlapping = [c for c in compared if c.fits is not None]
-        key = combined([c.common for c in compared], rows)
+        key = combined([c.common for c in compared], rows) if key is None else key
         whole = combined([key, *(c.both for c in overlapping)], rows) if overlapping else key
         count = people_per_key(_circles(key, whole, overlapping) if overlapping else key, self.people)
         if near:
@@ -198,8 +239,9 @@ def people_per_key(key: Codes, people: Codes) -> Codes:
     [2, 2, 2, 1]
     """
     wide = int(people.max(initial=0)) + 1
-    pairs = np.unique(key * wide + people)
-    return np.asarray(np.bincount(pairs // wide, minlength=int(key.max(initial=-1)) + 1)[key])
+    pairs = np.sort(key * wide + people)  # np.unique hashes, which takes twenty times as long as sorting
+    first = np.append(True, pairs[1:] != pairs[:-1])[: len(pairs)]
+    return np.asarray(np.bincount(pairs[first] // wide, minlength=int(key.max(initial=-1)) + 1)[key])
 
 
 def _one_person(key: Codes, people: Codes) -> Flags:
@@ -267,8 +309,14 @@ def _nearest(key: Codes, near: Sequence[Nearness], people: Codes) -> Flags:
     """Rows whose numbers, seen from either side, are nearer than anybody else's of the same key."""
     from shoal.kernels.shared.nearness import undominated
 
-    mine, theirs = np.stack([n.mine for n in near], axis=1), np.stack([n.theirs for n in near], axis=1)
-    gap = np.isnan(mine) | np.isnan(theirs)
+    gaps = [np.isnan(n.mine) | np.isnan(n.theirs) for n in near]
+    numbers = [(n, g) for n, g in zip(near, gaps, strict=True) if not n.categories]
+    # whoever sorts both files compares places, too: noise that moves a number past nobody moves its place nowhere
+    mine, theirs = (
+        np.stack([*(getattr(n, side) for n in near), *(_places(key, getattr(n, side), g) for n, g in numbers)], axis=1)
+        for side in ("mine", "theirs")
+    )
+    gap = np.stack([*gaps, *(g for _, g in numbers)], axis=1)
     out = np.zeros(len(key), np.bool_)
     for a, b in ((mine, theirs), (theirs, mine)):
         # a missing number tells nothing: everybody is as near to it
@@ -276,6 +324,18 @@ def _nearest(key: Codes, near: Sequence[Nearness], people: Codes) -> Flags:
         order = np.lexsort((b[:, 0], key))
         starts = np.append(np.unique(key[order], return_index=True)[1], len(key))
         out |= undominated(order, starts, np.ascontiguousarray(a), np.ascontiguousarray(b), people, MOST_STEPS)
+    return out
+
+
+def _places(key: Codes, values: NDArray[np.float64], gap: Flags) -> NDArray[np.float64]:
+    """The place of each number among those of its key that both sides have; equal numbers share the first."""
+    order = np.lexsort((values, gap, key))
+    group, value = key[order], values[order]
+    fresh = np.append(True, group[1:] != group[:-1])[: len(key)]
+    other = fresh | np.append(True, value[1:] != value[:-1])[: len(key)]
+    at = np.arange(len(key))
+    out = np.empty(len(key))
+    out[order] = np.maximum.accumulate(np.where(other, at, 0)) - np.maximum.accumulate(np.where(fresh, at, 0))
     return out
 
 

@@ -58,14 +58,18 @@ def mentioned(mine: pl.DataFrame, theirs: pl.DataFrame) -> Iterator[Comparison]:
         mixed = cells.gather((np.arange(len(cells)) + 1 + len(cells) // 2) % len(cells))
         hits, chance = (few.select(_told(c, cell) for c in others).mean().row(0) for cell in (cells, mixed))
         for column, hit, by_chance in zip(others, hits, chance, strict=True):
-            if (hit or 0.0) >= _least(by_chance or 0.0, len(cells)):
+            if (hit or 0.0) >= least_beyond_chance(by_chance or 0.0, len(cells)):
                 told = texts.select(_told(column, parts[part])).to_series()
                 found = pl.select(pl.when(told).then(parts[part])).to_series()
                 yield Comparison(f"{part!r} in {column!r}", found, found)
 
 
-def _least(by_chance: float, records: int) -> float:
-    """The share of records that chance does not explain: three standard deviations more, and some."""
+def least_beyond_chance(by_chance: float, records: int) -> float:
+    """The share of records that chance does not explain: three standard deviations more, and some.
+
+    >>> round(least_beyond_chance(0.0, 100), 3)
+    0.08
+    """
     share = (by_chance * records + 1) / (records + 2)
     return by_chance + BEYOND_CHANCE + 3 * float(np.sqrt(share * (1 - share) / records))
 

@@ -216,7 +216,8 @@ def pools(
             views.append(seen(made, policy, frame))
     subject = policy.schema.subject
     people = frame[subject] if subject is not None and subject in frame.columns else None
-    return collusion(views, policy.schema, subjects=people, most=most, records=frame.height), failed
+    found = collusion(views, policy.schema, subjects=people, most=most, records=frame.height, originals=frame)
+    return found, failed
 
 
 def notes(frame: pl.DataFrame, policy: Policy, *, keys: KeyRing | None = None) -> list[str]:

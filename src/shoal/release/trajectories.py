@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import polars as pl
 
+from shoal.release.descriptions import free_texts, tied_by_words
 from shoal.release.linking import Codes, codes, combined, people_per_key
 
 ALMOST_ALL = 0.95  # of a column's records lie under a value that is one person's alone
@@ -17,7 +18,8 @@ def trajectories(data: pl.DataFrame, columns: Iterable[str], people: Codes) -> t
     """The columns that tie records of one person together, and a number per record (-1: tied to nothing).
 
     A value that several people share (a short pseudonym, an invented name) ties nothing. Where columns describe people
-    (zip, sex, year of birth), whoever is alone with them is tied by them as by a pseudonym.
+    (zip, sex, year of birth), whoever is alone with them is tied by them as by a pseudonym; so do free texts, by the
+    words that those of one person have in common.
 
     >>> data = pl.DataFrame({"who": ["x", "x", "y"], "sex": ["f", "f", "f"]})
     >>> names, ties = trajectories(data, data.columns, np.array([1, 1, 2]))
@@ -43,6 +45,12 @@ def trajectories(data: pl.DataFrame, columns: Iterable[str], people: Codes) -> t
     loose = ~tied  # what a pseudonym ties stays as it is: more records in one cell may tell less of each
     if not loose.any():
         return names, label
+    for name in free_texts(data, [c for c in columns if c not in names]):
+        value = tied_by_words(data[name], people)
+        if (value >= 0).any():
+            names.append(name)
+        label = _joined(label, value, (value >= 0) & loose)
+        tied |= (value >= 0) & loose
     stable = _stable(data, [c for c in columns if c not in names], people)
     described = list(stable.values())
     for value in [*described, combined(described, len(people))] if described else []:
