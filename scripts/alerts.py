@@ -7,6 +7,8 @@ from pathlib import Path
 
 TARGET = Path(__file__).resolve().parents[1] / "examples" / "kafka" / "alerts.json"
 
+# of a partition that nobody reads yet, every worker that starts says how much is unread
+UNREAD = "sum(max by (partition) (shoal_lag_records))"
 # name: expression, how long it must hold, how bad, what it means and what to do
 RULES = {
     "ShoalNotReady": (
@@ -15,9 +17,15 @@ RULES = {
         "page",
         "A worker neither serves nor is paused.",
     ),
+    "ShoalNobodyServes": (
+        "absent(shoal_ready == 1)",
+        "5m",
+        "page",
+        "No worker serves: look at their logs, and at `shoal serve status`.",
+    ),
     "ShoalPaused": ("max(shoal_paused) == 1", "15m", "warn", "Workers stand still: `shoal serve resume`, or `status`."),
     "ShoalLagGrows": (
-        "sum(shoal_lag_records) > 10000 and deriv(sum(shoal_lag_records)[10m:1m]) > 0",
+        f"{UNREAD} > 10000 and deriv({UNREAD}[10m:1m]) > 0",
         "10m",
         "warn",
         "Records come faster than they are published: start more workers.",
@@ -39,6 +47,12 @@ RULES = {
         "0m",
         "warn",
         "Records that views cannot read: `shoal replay --dry-run` tells whether they fit by now.",
+    ),
+    "ShoalClocks": (
+        'increase(shoal_withheld_reasons_total{reason=~"future|too_late|ahead_of_the_clock"}[10m]) > 0',
+        "5m",
+        "warn",
+        "Events are far ahead of the others or come too late: a sender's clock is wrong, or its queue is long.",
     ),
     "ShoalWithholdsMost": (
         "shoal_withheld_share > 0.5",

@@ -60,6 +60,15 @@ PANELS = {
                 for q in (0.5, 0.99)
             ],
         ),
+        (
+            "Versions of views, epochs of keys",
+            "short",
+            [
+                ("max by (view) (shoal_view_version)", "{{view}}"),
+                ("min by (key) (shoal_key_epoch)", "{{key}}, oldest in use"),
+                ("max by (key) (shoal_key_epoch)", "{{key}}, newest in use"),
+            ],
+        ),
     ],
     "State": [
         (

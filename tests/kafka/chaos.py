@@ -19,12 +19,13 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from stage import GUARD, KEYS, Stage
+from stage import GUARD, KEYS, Stage, undisturbed
 
 from shoal.policy.load import load
 from shoal.runtime.kafka.provision.served import served_now
@@ -205,7 +206,7 @@ class Chaos:
     def _alike(self) -> dict[str, Callable[[str], Counter[bytes]]]:
         """The views that must be as one worker would make them that nobody disturbs: those whose ticks are known."""
         regional = dict.fromkeys(("market", "timed"), self._undisturbed_regions)
-        return {**regional, "research": self._uninterrupted}
+        return {**regional, "research": partial(undisturbed, self.stage)}
 
     def _undisturbed_regions(self, role: str) -> Counter[bytes]:
         """What one worker makes of the blocks and ticks that were committed; each record of the source is in one."""
@@ -231,20 +232,6 @@ class Chaos:
                     once.update((entry.partition, entry.offset) for entry in block.entries)
         if len(once) != self.records or max(once.values()) > 1:
             out[f"{len(once)} records of the source in blocks, at most {max(once.values())} times".encode()] += 1
-        return out
-
-    def _uninterrupted(self, role: str) -> Counter[bytes]:
-        """What one worker that nobody disturbs publishes: the same views over the same partitions."""
-        policy = load(self.stage.file)
-        order = defaultdict(list)
-        for m in self.stage.drain(self.stage.topic):
-            order[m.partition()].append(Record(m.partition(), m.offset(), m.key(), m.value(), 0))
-        out: Counter[bytes] = Counter()
-        for partition, records in order.items():
-            disguise = Disguise(policy.views[role], self.stage.topic, PARTITIONS, KEYS)
-            view = stateful.start(policy, role, partition, KEYS, disguise, None)
-            for at in range(0, len(records), 7001):
-                out.update(o.value for o in view.push(records[at : at + 7001])[0] if o.value is not None)
         return out
 
 

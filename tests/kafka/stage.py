@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from shoal.policy.load import load
 from shoal.runtime.kafka.provision.provision import Provisioner
 from shoal.runtime.kafka.regions.stages import Staged, worker_of
 from shoal.runtime.kafka.regions.wish import routed
+from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.counters import Counters
+from shoal.runtime.kafka.serve.output import Disguise, Record
 from shoal.runtime.kafka.serve.worker import Worker
 
 NUMBER = itertools.count()
@@ -74,6 +77,20 @@ def settle(cluster: Any, topic: str, partitions: int) -> None:
     while ends(IsolationLevel.READ_COMMITTED) != ends(IsolationLevel.READ_UNCOMMITTED):
         assert time.monotonic() < end, "a transaction stays open"
         time.sleep(0.1)
+
+
+def undisturbed(stage: Stage, role: str) -> Counter[bytes]:
+    """What one worker that nobody disturbs publishes of a view: the same view over the same partitions."""
+    policy, order = load(stage.file), defaultdict(list)
+    for m in stage.drain(stage.topic):
+        order[m.partition()].append(Record(m.partition(), m.offset(), m.key(), m.value(), 0))
+    out: Counter[bytes] = Counter()
+    for partition, records in order.items():
+        disguise = Disguise(policy.views[role], stage.topic, stage.partitions, KEYS)
+        view = stateful.start(policy, role, partition, KEYS, disguise, None)
+        for at in range(0, len(records), 7001):
+            out.update(o.value for o in view.push(records[at : at + 7001])[0] if o.value is not None)
+    return out
 
 
 class Stage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from soak import BLOWS, OFFICES, PARTITIONS, POLICY, Soak
+from soak import BLOWS, PARTITIONS, Soak, policy_of
 from stage import Stage
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
@@ -14,7 +14,7 @@ SHARE = [kind for kind in BLOWS if kind != "broker"] if WHOLE else ["apply", "of
 
 
 def test_blows_of_every_kind_are_said_and_change_nothing(cluster, tmp_path):
-    stage = Stage(cluster, tmp_path, POLICY.replace("OFFICE", OFFICES[0]), PARTITIONS)
+    stage = Stage(cluster, tmp_path, policy_of(0), PARTITIONS)
     try:
         soak = Soak(stage, seed=5, burst=400, workers=1)
         assert not soak.run(SHARE, until=0.0)

@@ -43,6 +43,7 @@ def counters() -> Counters:
     made = Counters.of(["ward", "research"])
     made.read, made.dead, made.lag, made.restoring = 100, 3, {0: 7, 1: 0}, False
     made.verify = 0.1
+    made.versions, made.epochs = {"ward": 2}, {"default": 3}
     made.written |= {"ward": 97, "research": 60}
     made.stand("research", [Waiting(20, 5, 4, 1_000), Waiting(10, 2, None, None)])
     for seconds in (0.004, 0.02, 0.02, 30.0):
@@ -92,6 +93,8 @@ def test_every_figure_is_there_and_right(page):
     assert found["shoal_oldest_held_seconds", "ward"] == 0
     assert found["shoal_records_held", "research"] == 7
     assert found["shoal_lag_records", "0"] == 7
+    assert found["shoal_view_version", "ward"] == 2
+    assert found["shoal_key_epoch", "default"] == 3
     assert found["shoal_ready", ""] == 1
 
 

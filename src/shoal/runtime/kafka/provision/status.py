@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +24,9 @@ class Member(msgspec.Struct, frozen=True):
     partitions: tuple[int, ...] = ()
     name: str | None = None  # the one it keeps over new starts, if it has one
 
+    def __str__(self) -> str:
+        return f"{self.name or self.client} on {self.host} reads {_listed(self.partitions)}"
+
 
 class Status(msgspec.Struct, frozen=True):
     """All that an operator asks first; ``well`` if nothing of it needs a hand."""
@@ -37,6 +41,8 @@ class Status(msgspec.Struct, frozen=True):
     paused: bool = False
     workers: tuple[Member, ...] = ()
     unread: dict[int, int] = {}  # offsets of the source before the group, by partition
+    versions: dict[str, int] = {}  # by view
+    epochs: dict[str, tuple[int, ...]] = {}  # of the keys the views were applied with
 
     @property
     def well(self) -> bool:
@@ -45,7 +51,8 @@ class Status(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         lines = [f"{summary(self.last)}; {len(self.drift)} changes pending"]
-        lines += [f"{role}: {topic}" for role, topic in self.topics.items()]
+        lines += [f"{role}: {topic}, version {self.versions[role]}" for role, topic in self.topics.items()]
+        lines += [f"key {name}: epoch {max(known)} seals, of {len(known)}" for name, known in self.epochs.items()]
         lines += [str(change) for change in self.drift]
         lines += [f"! wider: {w}" for w in self.wider]
         lines += [f"! refused: {r}" for r in self.refusals]
@@ -55,6 +62,9 @@ class Status(msgspec.Struct, frozen=True):
             lines.append(f"! paused: no worker reads ({unread}); `shoal serve resume` lets them go on")
         else:
             lines.append(f"{len(self.workers)} workers read {_count(self.workers)} partitions; {unread}")
+            lines += [f"  {worker}" for worker in self.workers]
+            nobody = sorted(set(self.unread) - {p for worker in self.workers for p in worker.partitions})
+            lines += [f"  nobody reads {_listed(nobody)}"] if nobody else []
         return "\n".join([*lines, *[f"note: {n}" for n in self.notes]])
 
 
@@ -78,6 +88,8 @@ def status(service: Provisioner) -> Status:
         order_now(service.properties, source.topic).paused,
         members(service.properties, source.group),
         unread,
+        {role: one.version for role, one in served_of(last).items()},
+        {name: tuple(sorted(map(int, known))) for name, known in (last or {}).get("keys", {}).items() if known},
     )
 
 
@@ -107,6 +119,16 @@ def summary(entry: dict[str, Any] | None) -> str:
     if entry is None:
         return "nothing was applied yet"
     return f"policy {entry['policy']} applied by {entry['by']}, {len(entry['views'])} views"
+
+
+def _listed(partitions: Sequence[int]) -> str:
+    """
+    >>> _listed([0, 3]), _listed([2]), _listed([])
+    ('partitions 0, 3', 'partition 2', 'nothing')
+    """
+    if not partitions:
+        return "nothing"
+    return f"partition{'s' * (len(partitions) > 1)} {', '.join(map(str, partitions))}"
 
 
 def _count(workers: tuple[Member, ...]) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from shoal.connect.kafka import KafkaError
+from shoal.runtime.kafka.serve.journal import Trouble
 from shoal.runtime.kafka.state.changelog import FAR, Position, Seal, Stand, key_of
 
 SOURCE = "@source"  # the name of the source's own position beside those of the views
@@ -54,9 +55,8 @@ class Binding:
                     hint="stop the workers, delete the group's offsets (kafka-consumer-groups), and start again",
                 )
         if committed is None and known is not None:
-            say(
-                f"{place}: the group's offset is gone (expired or deleted); going on at {known.next:,} by the changelog"
-            )
+            gone = f"{place}: the group's offset is gone (expired or deleted)"
+            say(Trouble(f"{gone}; going on at {known.next:,} by the changelog"))
             return known.next
         if committed is not None and known is not None and known.next != committed:
             raise UnboundError(

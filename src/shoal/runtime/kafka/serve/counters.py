@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -37,6 +37,8 @@ class Counters:
     judged: dict[str, int] = field(default_factory=dict)  # checks beside the run that found nothing broken
     unjudged: dict[str, int] = field(default_factory=dict)  # released, and judged by none of them
     verify: float | None = None  # the share that is judged
+    versions: dict[str, int] = field(default_factory=dict)  # of the views that are served
+    epochs: dict[str, int] = field(default_factory=dict)  # the newest of each key: what masks and seals now
     beat: float = 0.0  # the monotonic time of the loop's last turn
     paused: bool = False  # not ready: an order says to stand still
     _counted: WeakKeyDictionary[Any, int] = field(default_factory=WeakKeyDictionary, repr=False, compare=False)
@@ -72,6 +74,10 @@ class Counters:
         for table in (self.written, self.withheld, self.held, self.state_bytes):
             for role in roles:
                 table.setdefault(role, 0)
+
+    def keep_lag(self, partitions: Collection[int]) -> None:
+        """Forget what is unread of other partitions: whoever reads those says it."""
+        self.lag = {partition: unread for partition, unread in self.lag.items() if partition in partitions}
 
     def committed(self, seconds: float) -> None:
         """One more commit, which took so long."""

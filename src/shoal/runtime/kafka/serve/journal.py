@@ -12,6 +12,12 @@ from shoal.core.errors import ShoalError
 from shoal.runtime.kafka.serve.counters import Counters
 
 
+class Trouble(str):
+    """Words of a worker that somebody should look into; all others are news."""
+
+    __slots__ = ()
+
+
 class Journal:
     """Writes one JSON object per line: time, level, event, and counts."""
 
@@ -28,7 +34,7 @@ class Journal:
 
     def say(self, text: str) -> None:
         """What the worker tells a person: places and counts."""
-        self.write("note", text=text)
+        self.write("note", "warn" if isinstance(text, Trouble) else "info", text=text)
 
     def counted(self, event: str, now: Counters) -> None:
         """A line with the counters."""

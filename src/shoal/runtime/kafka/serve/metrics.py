@@ -117,6 +117,12 @@ class Metrics:
         for view, size in dict(now.state_bytes).items():
             state.add_metric([view], size)
         yield state
+        version = core.GaugeMetricFamily("shoal_view_version", "The version of a view that is served.", labels=["view"])
+        epoch = core.GaugeMetricFamily("shoal_key_epoch", "The epoch of a key that masks and seals.", labels=["key"])
+        for family, table in ((version, now.versions), (epoch, now.epochs)):
+            for name, number in dict(table).items():
+                family.add_metric([name], number)
+        yield from (version, epoch)
         yield core.GaugeMetricFamily("shoal_restore_seconds", "The last restore of state.", value=now.restore_seconds)
         ready = float(not now.waiting and not now.paused)
         yield core.GaugeMetricFamily("shoal_ready", "Whether records are read and published.", value=ready)

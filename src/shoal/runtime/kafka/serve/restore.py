@@ -20,6 +20,7 @@ from shoal.policy.document import Policy
 from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.dressed import Dressed
+from shoal.runtime.kafka.serve.journal import Trouble
 from shoal.runtime.kafka.serve.output import Disguise, Record
 from shoal.runtime.kafka.serve.shards import Shard, records_of
 from shoal.runtime.kafka.state.changelog import VERSION, Changelog, Found, Position, Reader, Seal, Tick
@@ -155,10 +156,11 @@ class Restorer:
         place = f"{shard.view}, partition {shard.partition}"
         self._counters.fresh += 1
         if stateful.rebuilds(self._policy, shard.role):
-            self._say(f"{place}: {why}; its window is rebuilt from the log")
+            self._say(Trouble(f"{place}: {why}; its window is rebuilt from the log"))
             return _Return(shard, position)
         shard.next = position.next
-        self._say(f"{place}: {why}; what was held is withheld, and counting begins anew at {position.next:,}")
+        anew = f"what was held is withheld, and counting begins anew at {position.next:,}"
+        self._say(Trouble(f"{place}: {why}; {anew}"))
         return _Return(shard, position, position.next, position.ticks)
 
     def _low(self, partition: int) -> int:

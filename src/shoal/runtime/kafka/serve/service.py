@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +17,7 @@ from shoal.policy.load import load
 from shoal.runtime.kafka.provision.backfill import Log
 from shoal.runtime.kafka.provision.control import Control, Order
 from shoal.runtime.kafka.serve.counters import Counters
+from shoal.runtime.kafka.serve.journal import Trouble
 
 FIRST, LONGEST = 1.0, 30.0  # seconds before a new start
 WELL = 60.0  # seconds of work after which an earlier loss is forgotten
@@ -77,7 +79,7 @@ class Service:
                 worked = time.monotonic() - began > WELL
                 pause = FIRST if worked or not pause else min(LONGEST, pause * 2)
                 hint = f" ({error.hint})" if error.hint else ""
-                words = f"{error.message}{hint}; a new start in {pause:g} s"
+                words = Trouble(f"{error.message}{hint}; a new start in {pause:g} s")
                 self._say(words)
                 self._failed(words)
                 self._rest(pause, stop)
@@ -94,14 +96,24 @@ class Service:
             return
         self.starts += 1
         worker = self._make(policy)
+        self._foresee(policy)
         self._say("serving")
         worker.run(lambda: stop() or self._look() != order)
         if not stop():
             self._say("paused" if self._look().paused else "reading the policy anew")
 
+    def _foresee(self, policy: Policy) -> None:
+        """What is unread while the worker joins its group and reads its state; of all partitions: who knows whose."""
+        with suppress(KafkaError):  # the worker finds the same, and says it
+            log = Log.of(Source(policy.source, policy.path))
+            try:
+                self._counters.lag = log.unread()
+            finally:
+                log.close()
+
     def _stand_still(self, policy: Policy, order: Order, stop: Callable[[], bool]) -> None:
         """Do nothing, and tell the truth about it: not ready, and how much remains unread meanwhile."""
-        self._say("paused: `shoal serve resume` goes on")
+        self._say(Trouble("paused: `shoal serve resume` goes on"))
         self._counters.paused = True
         log, looked = Log.of(Source(policy.source, policy.path)), float("-inf")
         try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from shoal.connect.kafka import TIMEOUT, KafkaError, library, missing, produce, told, topics_of
+from shoal.connect.kafka import TIMEOUT, KafkaError, committed, library, missing, produce, told, topics_of
 from shoal.runtime.kafka.serve.dressed import Dressed
+from shoal.runtime.kafka.state.changelog import owner_of
 
 
 class LostError(KafkaError):
@@ -22,18 +23,12 @@ def lost(error: Any, what: str) -> LostError:
     return made
 
 
-def end_transactions(properties: Mapping[str, Any], topic: str, names: Iterable[str]) -> None:
-    """Abort what workers of these names left open: they are dead, or no longer own what they write."""
-    for name in names:
-        Transactions({**properties, "log_level": 0}, topic, name)
-
-
 class Transactions:
     """A transactional producer. Starting one aborts what a former one of the same name left open."""
 
     def __init__(self, properties: Mapping[str, Any], topic: str, name: str) -> None:
         self._kafka = library()
-        self._topic, self.name = topic, name
+        self._properties, self._topic, self.name = properties, topic, name
         self._failed: list[Any] = []
         self._producer = self._kafka.Producer(
             {
@@ -103,6 +98,19 @@ class Transactions:
         if self._producer.flush(TIMEOUT) or len(placed) != len(records):
             raise LostError("the state could not be written", where="kafka")
         return min(placed)
+
+    def end_others(self, group: str, partitions: list[Any], say: Callable[[str], None]) -> None:
+        """A transaction about our partitions stays open: who wrote their last commit is dead or has lost them."""
+        settings = {"group.id": group, "enable.auto.commit": False, "log_level": 0}
+        reader = self._kafka.Consumer({**self._properties, **settings, "isolation.level": "read_uncommitted"})
+        try:
+            said = committed(reader, partitions, "asking who was here before")
+        finally:
+            reader.close()
+        owners = {owner for place in said if (owner := owner_of(place.metadata or "")) not in (None, self.name)}
+        say(f"ending the open transactions of {len(owners)} former owners")
+        for owner in sorted(owner for owner in owners if owner):  # to begin under a name ends what it left open
+            Transactions({**self._properties, "log_level": 0}, self._topic, owner)
 
     def _abort(self) -> None:
         try:

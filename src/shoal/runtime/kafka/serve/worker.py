@@ -11,6 +11,7 @@ import gc
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 from shoal.connect.kafka import KafkaError, Source, committed, ends_of, internal, kind_of, library, topic_id
@@ -25,6 +26,7 @@ from shoal.runtime.kafka.regions.repartition import Repartition
 from shoal.runtime.kafka.regions.wish import regions_of
 from shoal.runtime.kafka.serve.binding import SOURCE, Binding
 from shoal.runtime.kafka.serve.counters import Counters
+from shoal.runtime.kafka.serve.journal import Trouble
 from shoal.runtime.kafka.serve.masking import Masking
 from shoal.runtime.kafka.serve.membership import (
     Membership,
@@ -38,8 +40,8 @@ from shoal.runtime.kafka.serve.membership import (
 )
 from shoal.runtime.kafka.serve.restore import Restorer
 from shoal.runtime.kafka.serve.shards import Shard, records_of
-from shoal.runtime.kafka.serve.transactions import LostError, Transactions, end_transactions, lost
-from shoal.runtime.kafka.state.changelog import Changelog, Seal, note_of, owner_of
+from shoal.runtime.kafka.serve.transactions import LostError, Transactions, lost
+from shoal.runtime.kafka.state.changelog import Changelog, Seal, note_of
 
 ALONE = Membership()
 SILENT = 10.0  # seconds without a record before we look whether the source is still there
@@ -161,7 +163,10 @@ class Worker:
         """The views as they were applied: to this source, and with these keys."""
         entry = Audit(self._properties, self._source).newest()
         served = served_by(self._policy, entry)
-        refuse_other_keys((entry or {}).get("keys", {}), checks_of(self._policy, self._keys), "serve run")
+        held = checks_of(self._policy, self._keys)
+        refuse_other_keys((entry or {}).get("keys", {}), held, "serve run")
+        self.counters.epochs = {name: max(map(int, epochs)) for name, epochs in held.items()}
+        self.counters.versions = {role: one.version for role, one in served.items()}
         self._admin = self._kafka.admin.AdminClient({**self._properties, "log_level": 0})
         now = topic_id(self._admin, self._topic)
         self._binding = Binding(self._topic, now, Seal(self._keys))
@@ -291,11 +296,15 @@ class Worker:
     def _count(self, seconds: float) -> None:
         for role, pending in self._masking.pending.items():
             self.counters.written[role] += len(pending)
-        for role in self._masking.stateful:
-            self.counters.stand(role, [s.work for s in self._all_shards() if s.role == role])
+        self._stand()
         self.counters.dead += len(self._masking.dead)
         self.counters.committed(seconds)
         self.counters.lag |= {p: lag for p, at in self._reached.items() if (lag := self._unread(p, at)) is not None}
+
+    def _stand(self) -> None:
+        """How views that remember stand, over the partitions that are here."""
+        for role in self._masking.stateful:
+            self.counters.stand(role, [s.work for s in self._all_shards() if s.role == role])
 
     def _unread(self, partition: int, at: int) -> int | None:
         """How many offsets the end has before a position, as the client saw it last; asks nobody."""
@@ -317,10 +326,11 @@ class Worker:
         if self._leaving:  # the group answered when it was asked to go: a closed client can be asked nothing
             return
         began, self.counters.restoring = time.monotonic(), True
+        self.counters.keep_lag({*self._assignment, *(place.partition for place in partitions)})
         partitions = self._with_room(consumer, partitions)
         # waits while a former owner's transaction is still open, so that no record is read twice
-        asking, unblock = "asking where the group stands", lambda: self._end_open(partitions)
-        places = committed(consumer, partitions, asking, unblock=unblock)
+        end_others = partial(self._out.end_others, self._group, partitions, self._say)
+        places = committed(consumer, partitions, "asking where the group stands", unblock=end_others)
         stored = {place.partition: place for place in places}
         notes = {p: (place.metadata or "") if place.offset >= 0 else "" for p, place in stored.items()}
         names = {role: (self._views[role].name, self._masking.disguises[role]) for role in self._masking.stateful}
@@ -338,6 +348,7 @@ class Worker:
         self._shards |= {place.partition: shards.get(place.partition, []) for place in partitions}
         for shard in (shard for mine in shards.values() for shard in mine):
             self.counters.begin(shard.work)
+        self._stand()
         for role, out in late.items():
             self._masking.pending[role] += out
         self._assignment |= {place.partition for place in partitions}
@@ -354,20 +365,9 @@ class Worker:
             ends = ends_of(consumer, self._topic, new)
             self.counters.lag |= {p: end - low for p, (low, end) in ends.items()}
             waits = f"{sum(end - low for low, end in ends.values()):,} records wait there"
-            self._say(f"the source has {len(new)} partitions more than were applied: {waits}; `shoal serve apply`")
+            more = f"the source has {len(new)} partitions more than were applied"
+            self._say(Trouble(f"{more}: {waits}; `shoal serve apply`"))
         return [place for place in partitions if place.partition < self._room]
-
-    def _end_open(self, partitions: list[Any]) -> None:
-        """A transaction about our partitions stays open: who wrote their last commit is dead or has lost them."""
-        settings = {"group.id": self._group, "enable.auto.commit": False, "log_level": 0}
-        reader = self._kafka.Consumer({**self._properties, **settings, "isolation.level": "read_uncommitted"})
-        try:
-            said = committed(reader, partitions, "asking who was here before")
-        finally:
-            reader.close()
-        owners = {owner for place in said if (owner := owner_of(place.metadata or "")) not in (None, self._out.name)}
-        self._say(f"ending the open transactions of {len(owners)} former owners")
-        end_transactions(self._properties, self._topic, sorted(owner for owner in owners if owner))
 
     def _begin(self, partition: int, ends: tuple[int, int], at: int | None, start: int) -> int:
         """The offset to read from; says so if the source has forgotten records that nobody read."""
@@ -379,7 +379,7 @@ class Worker:
             if low > at:
                 self.counters.lost += low - at
                 gone = f"partition {partition}: the source has forgotten {low - at:,} records unread"
-                self._say(f"{gone} (retention); no view will have them")
+                self._say(Trouble(f"{gone} (retention); no view will have them"))
         self.counters.lag[partition] = max(0, high - begin)
         return int(begin)
 
