@@ -64,7 +64,7 @@ docs: env
 
 kafka: env
 	sh scripts/system.sh
-	$(BIN)/python scripts/kafka/broker.py
+	$(BIN)/python -m scripts.kafka.broker
 
 chaos: env
 	sh scripts/system.sh

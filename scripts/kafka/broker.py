@@ -1,6 +1,6 @@
 """Real Apache Kafka brokers (KRaft, SASL/SCRAM, deny by default) in a folder: for tests and for ``make kafka``.
 
-python scripts/kafka/broker.py            one broker in .cache/kafka/play until Ctrl-C; says how to log in
+python -m scripts.kafka.broker            one broker in a folder of its own until Ctrl-C; says how to log in
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from scripts.kafka.identities import ISSUER, Authority, Issuer, principal
+
 ROOT = Path(__file__).resolve().parents[2]
 LIB = ROOT / ".cache" / "kafka" / "lib"
 ADMIN, SECRET = "admin", "admin-secret"
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 JAVA = ("java", "-Xms128m", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+TRUSTED = "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls"  # where a broker may look for keys
+PROTOCOLS = "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT"
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
 
 
@@ -37,11 +41,15 @@ def available() -> str | None:
 
 @dataclass
 class Cluster:
-    """One or more brokers on loopback, in a folder of their own. ``start`` formats, starts and waits."""
+    """One or more brokers on loopback, in a folder of their own. ``start`` formats, starts and waits.
+
+    With ``doors`` the first one also lets in whoever has a certificate (mTLS) or a token (OAuth).
+    """
 
     folder: Path
     brokers: int = 1
     settings: dict[str, str] = field(default_factory=dict)
+    doors: bool = False
     ports: list[tuple[int, int]] = field(default_factory=list)
     running: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -49,6 +57,10 @@ class Cluster:
         """Start all brokers; raises with the end of the log if one does not come up."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.ports = [(free_port(), free_port()) for _ in range(self.brokers)]
+        if self.doors:
+            self.authority, self.issuer = Authority(self.folder / "certificates"), Issuer(self.folder / "tokens")
+            self.authority.certify("broker")
+            self.door_ports = {"TLS": free_port(), "TOKEN": free_port()}
         # what `kafka-storage random-uuid` prints, without a Java of its own; "A" first, because "-" would be an option
         name = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
         for node in range(1, self.brokers + 1):
@@ -65,9 +77,10 @@ class Cluster:
 
     def launch(self, node: int) -> None:
         """Start one broker (again)."""
+        trusted = [f"{TRUSTED}={self.issuer.keys.resolve().as_uri()}"] if self.doors else []
         with (self.folder / f"{node}.log").open("ab") as log:
             self.running[node] = subprocess.Popen(
-                [*JAVA, "-cp", f"{LIB}/*", "kafka.Kafka", f"{node}.properties"],
+                [*JAVA, *trusted, "-cp", f"{LIB}/*", "kafka.Kafka", f"{node}.properties"],
                 cwd=self.folder,
                 stdout=log,
                 stderr=log,
@@ -88,6 +101,8 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        if self.doors:
+            self.issuer.close()
 
     @property
     def bootstrap(self) -> str:
@@ -104,9 +119,58 @@ class Cluster:
             "sasl.password": password,
         }
 
+    def certified(self, name: str) -> dict[str, str]:
+        """Client properties of whoever has a certificate of this name."""
+        folder = self.authority.certify(name)
+        return {
+            "bootstrap.servers": f"127.0.0.1:{self.door_ports['TLS']}",
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(folder / "ca.pem"),
+            "ssl.certificate.location": str(folder / f"{name}.pem"),
+            "ssl.key.location": str(folder / f"{name}.key"),
+        }
+
+    def tokened(self, name: str) -> dict[str, str]:
+        """Client properties of whoever gets a token of this name."""
+        return {
+            "bootstrap.servers": f"127.0.0.1:{self.door_ports['TOKEN']}",
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.method": "oidc",
+            "sasl.oauthbearer.client.id": name,
+            "sasl.oauthbearer.client.secret": f"{name}-secret",
+            "sasl.oauthbearer.token.endpoint.url": self.issuer.address,
+        }
+
+    def _door_settings(self, listeners: str) -> dict[str, str]:
+        """What the broker needs to know of the two more listeners."""
+        folder, oauth = self.authority.folder.resolve(), "org.apache.kafka.common.security.oauthbearer"
+        places = ",".join(f"{name}://127.0.0.1:{port}" for name, port in self.door_ports.items())
+        jaas = f'{oauth}.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="{ADMIN}";'
+        return {
+            "listeners": f"{listeners},{places}",
+            "advertised.listeners": f"{listeners.partition(',')[0]},{places}",
+            "listener.security.protocol.map": f"{PROTOCOLS},TLS:SSL,TOKEN:SASL_PLAINTEXT",
+            "listener.name.tls.ssl.client.auth": "required",
+            "listener.name.tls.ssl.keystore.type": "PEM",
+            "listener.name.tls.ssl.keystore.location": str(folder / "broker.both"),
+            "listener.name.tls.ssl.truststore.type": "PEM",
+            "listener.name.tls.ssl.truststore.location": str(folder / "ca.pem"),
+            "listener.name.token.sasl.enabled.mechanisms": "OAUTHBEARER",
+            "listener.name.token.oauthbearer.sasl.jaas.config": jaas,
+            "listener.name.token.oauthbearer.sasl.server.callback.handler.class": (
+                f"{oauth}.OAuthBearerValidatorCallbackHandler"
+            ),
+            "listener.name.token.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": self.issuer.keys.resolve().as_uri(),
+            "listener.name.token.oauthbearer.sasl.oauthbearer.expected.audience": ISSUER,
+            "listener.name.token.oauthbearer.sasl.oauthbearer.expected.issuer": ISSUER,
+            "super.users": f"User:{ADMIN};User:{principal(ADMIN)}",
+        }
+
     def _properties(self, node: int) -> str:
         client, controller = self.ports[node - 1]
         voters = ",".join(f"{i}@127.0.0.1:{c}" for i, (_, c) in enumerate(self.ports, 1))
+        listeners = f"CLIENT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}"
         copies = str(min(3, self.brokers))
         in_sync = str(max(1, min(2, self.brokers - 1)))
         jaas = f'required username="{ADMIN}" password="{SECRET}"'
@@ -117,10 +181,10 @@ class Cluster:
             "node.id": str(node),
             "controller.quorum.voters": voters,
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"CLIENT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}",
+            "listeners": listeners,
             "advertised.listeners": f"CLIENT://127.0.0.1:{client}",
             "inter.broker.listener.name": "CLIENT",
-            "listener.security.protocol.map": "CLIENT:SASL_PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
+            "listener.security.protocol.map": PROTOCOLS,
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
             "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256",
             **{f"listener.name.client.{kind.lower()}.sasl.jaas.config": f"{scram} {jaas};" for kind in MECHANISMS},
@@ -147,6 +211,7 @@ class Cluster:
             "group.consumer.min.session.timeout.ms": "3000",
             "group.consumer.heartbeat.interval.ms": "1000",
             "group.consumer.min.heartbeat.interval.ms": "500",
+            **(self._door_settings(listeners) if self.doors and node == 1 else {}),
             **self.settings,
         }
         return "".join(f"{key}={value}\n" for key, value in values.items())

@@ -16,13 +16,13 @@ sys.path.insert(0, str(Path(__file__).parent))  # `stage`, what these tests shar
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
-    """One broker with SCRAM and deny by default."""
+    """One broker with SCRAM and deny by default; certificates and tokens are logins, too."""
     why = broker.available()
     if why is not None:
         if os.environ.get("SHOAL_REQUIRE_SYSTEM") == "1":
             pytest.fail(f"Kafka is required here: {why}")
         pytest.skip(why)
-    running = broker.Cluster(tmp_path_factory.mktemp("kafka"))
+    running = broker.Cluster(tmp_path_factory.mktemp("kafka"), doors=True)
     try:
         yield running.start()
     finally:

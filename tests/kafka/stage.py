@@ -96,8 +96,10 @@ def undisturbed(stage: Stage, role: str) -> Counter[bytes]:
 class Stage:
     """One source topic, one policy about it (``{topic}`` in its text is filled in), applied."""
 
-    def __init__(self, cluster: Any, folder: Path, policy: str, partitions: int, **configs: str) -> None:
-        self.cluster, self.folder, self.partitions = cluster, folder, partitions
+    def __init__(
+        self, cluster: Any, folder: Path, policy: str, partitions: int, only: str | None = None, **configs: str
+    ) -> None:
+        self.cluster, self.folder, self.partitions, self.only = cluster, folder, partitions, only
         self.topic = f"stage{next(NUMBER)}"
         self.admin = AdminClient(cluster.login())
         for future in self.admin.create_topics([NewTopic(self.topic, partitions, -1, config=configs)]).values():
@@ -113,7 +115,7 @@ class Stage:
         self.file.write_text(text.replace("{topic}", self.topic))
 
     def apply(self, **how: Any) -> None:
-        service = Provisioner(load(self.file))
+        service = Provisioner(load(self.file), only=self.only)
         service.apply(service.plan(), **how)
 
     def close(self) -> None:

@@ -72,7 +72,8 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(cluster, small_disk, tm
         here.until(lambda: bool(service.workers))
         taken = fill(broker, here.topic)
         assert taken
-        here.until(lambda: any("a new start" in text for text in service.said))
+        here.until(lambda: bool(service.failed) or any("a new start" in text for text in service.said))
+        assert not service.failed, service.failed
         broker.kill(1)
         subprocess.run(["mount", "-o", "remount,size=400m", str(small_disk)], check=True)
         broker.launch(1)

@@ -52,6 +52,9 @@ class Reader:
         if words[0] == "export":
             name, _, value = words[1].partition("=")
             self.environment[name] = value
+        elif words[:2] == ["kill", "-9"]:
+            self.worker.kill()
+            self.worker.wait(GUARD)
         elif words[0] == "kill":
             self.stop()
         elif words[-1] == "&":

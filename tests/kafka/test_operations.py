@@ -17,6 +17,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from stage import GUARD, SECRET
 
 from shoal.policy.load import load
+from shoal.runtime.kafka.serve.counters import Counters
+from shoal.runtime.kafka.serve.service import Service
 from shoal.runtime.provision.widening import fingerprint
 
 pytestmark = pytest.mark.system
@@ -96,6 +98,36 @@ def test_a_worker_is_ready_after_its_restore_and_its_metrics_add_up(stage):
     assert lines[-1]["event"] == "stopped"
     assert lines[-1]["read"] == 3001
     assert "Person" not in rest
+
+
+class Joining:
+    """A worker that has not joined its group yet: what is unread by then?"""
+
+    def __init__(self, counters: Counters) -> None:
+        self.counters, self.unread = counters, {}
+
+    def run(self, stop) -> Counters:
+        self.unread = dict(self.counters.lag)
+        return self.counters
+
+
+def test_what_a_worker_says_is_whole_before_its_first_commit(stage):
+    made = stage(POLICY)
+    people = [{"pid": n, "name": f"Person{n}", "age": 20 + n % 60, "diag": "E10"} for n in range(600)]
+    made.send([(msgspec.json.encode(p), None, p["pid"] % 2) for p in people])
+    counters = Counters.of(["ward", "research"])
+    joining = Joining(counters)
+    Service(made.file, lambda policy: joining, counters=counters).run(lambda: bool(joining.unread))
+    assert joining.unread == {0: 300, 1: 300}
+    made.serve()
+    counters.lag = {0: 7, 1: 7, 2: 7}  # as while it stood still: one of them is another worker's by now
+    worker = made.worker(counters=counters)
+    worker.run(lambda: not counters.restoring)
+    assert counters.commits == 0
+    assert counters.lag == {0: 0, 1: 0}
+    assert counters.smallest["research"] >= 5
+    assert counters.versions == {"ward": 1, "research": 1}
+    assert counters.epochs == {"default": 1}
 
 
 def test_the_audit_topic_says_who_applied_which_policy(stage, cluster):

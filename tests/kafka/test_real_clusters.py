@@ -9,13 +9,16 @@ import time
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
-from stage import KEYS, Stage
+from stage import GUARD, KEYS, Stage
 
 from scripts.kafka.broker import MECHANISMS, Cluster
+from scripts.kafka.identities import Authority, principal
 from shoal.policy.load import load
 from shoal.runtime.kafka.provision.provision import Provisioner
 from shoal.runtime.kafka.provision.status import status
+from shoal.runtime.kafka.serve.worker import Worker
 from shoal.runtime.provision.passwords import variable_of
+from tests.cli.in_process import call
 
 pytestmark = pytest.mark.system
 
@@ -98,6 +101,71 @@ def test_logins_passwords_and_a_worker_without_power(cluster, tmp_path, monkeypa
         assert status(Provisioner(load(here.file))).well
     finally:
         here.close()
+
+
+def read_by(login: dict[str, str], topic: str, count: int) -> list[int]:
+    """So many records of a topic, as one of its readers gets them."""
+    reader = Consumer({**login, "group.id": "ward.own", "auto.offset.reset": "earliest", "log_level": 0})
+    reader.subscribe([topic])
+    found: list[int] = []
+    end = time.monotonic() + GUARD
+    while len(found) < count and time.monotonic() < end:
+        found += [json.loads(m.value())["number"] for m in reader.consume(count, 0.5) if m.error() is None]
+    reader.close()
+    return found
+
+
+def certificates(cluster, name: str) -> tuple[str, dict[str, str]]:
+    return principal(name), cluster.certified(name)
+
+
+def tokens(cluster, name: str) -> tuple[str, dict[str, str]]:
+    return name, cluster.tokened(name)
+
+
+@pytest.mark.parametrize("door", [certificates, tokens])
+def test_whoever_has_a_certificate_or_a_token_administers_works_and_reads(cluster, tmp_path, door):
+    """From the first apply to a read view nobody has a password: the broker asks for a certificate, or for a token."""
+    (ward, ward_login), (worker, worker_login) = door(cluster, f"ward{time.time_ns()}"), door(cluster, "svc")
+    _, stranger = door(cluster, "stranger")
+    for name, login in (("strong", door(cluster, "admin")[1]), ("worker", worker_login), ("ward", ward_login)):
+        (tmp_path / f"{name}.properties").write_text("".join(f"{k}={v}\n" for k, v in login.items()))
+    text = POLICY.replace("WARD", f'"{ward}"').replace("WORKER", f'"{worker}"')
+    here = Stage(cluster, tmp_path, text, 1, only="rights")
+    try:
+        assert status(Provisioner(load(here.file))).well  # users are none of its business: none is missed
+        here.send([(json.dumps({"number": n, "name": f"P{n}"}), None) for n in range(50)])
+        own = tmp_path / "worker.yaml"
+        own.write_text(here.file.read_text().replace("strong.properties", "worker.properties"))
+        counters = Worker(load(own), KEYS, commit_every=0.2).run(lambda: here.committed() >= 50)
+        assert counters.written == {"ward": 50}
+        view = f"{here.topic}.ward"
+        assert sorted(read_by(ward_login, view, 50)) == list(range(50))
+        seen = call(
+            ["consume", here.file.name, "--role", "ward", "--properties", "ward.properties", "--limit", "50"], tmp_path
+        )
+        assert seen.returncode == 0, seen.stderr
+        # what a right does not name stays closed: to the reader, to the worker, and to anybody else of the house
+        assert not may(ward_login, here.topic)
+        assert not may(stranger, view)
+        assert refused(worker_login, f"{here.topic}.shoal.audit")
+        assert refused(ward_login, view)
+    finally:
+        here.close()
+
+
+def test_a_certificate_of_another_authority_and_a_wrong_secret_open_nothing(cluster, tmp_path):
+    foreign = Authority(tmp_path / "foreign").certify("admin")
+    forged = {
+        **cluster.certified("admin"),
+        "ssl.certificate.location": str(foreign / "admin.pem"),
+        "ssl.key.location": str(foreign / "admin.key"),
+    }
+    guessed = {**cluster.tokened("admin"), "sasl.oauthbearer.client.secret": "guessed"}
+    for login, good in ((forged, cluster.certified("admin")), (guessed, cluster.tokened("admin"))):
+        assert AdminClient(good).list_topics(timeout=30).topics is not None
+        with pytest.raises(KafkaException):
+            AdminClient({**login, "log_level": 0}).list_topics(timeout=5)
 
 
 @pytest.mark.skipif(os.environ.get("SHOAL_LONG") != "1", reason="two more brokers: SHOAL_LONG=1")

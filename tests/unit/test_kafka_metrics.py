@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from shoal.connect.kafka import KafkaError
 from shoal.core.errors import OutputError, UsageError
 from shoal.runtime.kafka.serve.counters import BOUNDS, Counters
-from shoal.runtime.kafka.serve.journal import Journal
+from shoal.runtime.kafka.serve.journal import Journal, Trouble
 from shoal.runtime.kafka.serve.metrics import STUCK, Health, Page, address_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -167,11 +167,15 @@ def test_logs_are_json_and_quote_nobody(counters):
     out = io.StringIO()
     journal = Journal(out, every=0, dataset="patients")
     journal.turn(counters)
+    journal.say("serving")
+    journal.say(Trouble("the group's offset is gone"))
     journal.failed(KafkaError("the topic 'patients' is not there"))
     journal.failed(ValueError("F. Ott is not a number"))
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [(entry["level"], entry["event"]) for entry in lines] == [
         ("info", "serving"),
+        ("info", "note"),
+        ("warn", "note"),
         ("error", "failed"),
         ("error", "failed"),
     ]

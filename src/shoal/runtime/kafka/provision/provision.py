@@ -364,6 +364,7 @@ class Provisioner:
                 "source": plan.source,
                 "keys": keys,
                 "policy": fingerprint(self.policy),
+                "only": self.only,
                 "views": seen_by_role(self.policy),
                 "served": msgspec.to_builtins(served, str_keys=True),
                 "changes": [msgspec.to_builtins(c) for c in plan.changes],

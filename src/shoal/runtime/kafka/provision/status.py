@@ -70,8 +70,9 @@ class Status(msgspec.Struct, frozen=True):
 
 def status(service: Provisioner) -> Status:
     """How the service of a policy stands now; changes nothing."""
-    plan, source = service.plan(), service.source
-    last = service.last_applied()
+    source, last = service.source, service.last_applied()
+    service.only = service.only or (last or {}).get("only")  # users and rights of others are none of its business
+    plan = service.plan()
     log = Log.of(source)
     try:
         unread = log.unread()

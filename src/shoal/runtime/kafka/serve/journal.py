@@ -34,7 +34,7 @@ class Journal:
 
     def say(self, text: str) -> None:
         """What the worker tells a person: places and counts."""
-        self.write("note", "warn" if isinstance(text, Trouble) else "info", text=text)
+        self.write("note", "warn" if isinstance(text, Trouble) else "info", text=str(text))
 
     def counted(self, event: str, now: Counters) -> None:
         """A line with the counters."""

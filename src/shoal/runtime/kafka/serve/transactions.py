@@ -51,8 +51,11 @@ class Transactions:
         """The partitions of topics that must exist."""
         listed = topics_of(self._producer, self._failed, "asking for topics")
         for name in topics:
-            if name not in listed or listed[name].error is not None:
+            error = listed[name].error if name in listed else None
+            if name not in listed or (error is not None and error.name() == "UNKNOWN_TOPIC_OR_PART"):
                 raise missing(name)
+            if error is not None:  # it is there, and cannot be used at the moment: a broker's disk is full, for example
+                raise told(error, f"asking for {name}")
         return {name: len(listed[name].partitions) for name in topics}
 
     @contextmanager
