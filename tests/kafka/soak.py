@@ -350,6 +350,7 @@ def main() -> int:
     words.add_argument("--seed", type=int, default=int(time.time()))
     words.add_argument("--brokers", type=int, default=3)
     asked = words.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # leave no brokers behind
     folder = Path(tempfile.mkdtemp(prefix="shoal-soak-"))
     cluster, stage = Cluster(folder / "kafka", asked.brokers).start(), None
     try:

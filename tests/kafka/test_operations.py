@@ -121,11 +121,17 @@ def test_what_a_worker_says_is_whole_before_its_first_commit(stage):
     assert joining.unread == {0: 300, 1: 300}
     made.serve()
     counters.lag = {0: 7, 1: 7, 2: 7}  # as while it stood still: one of them is another worker's by now
-    worker = made.worker(counters=counters)
-    worker.run(lambda: not counters.restoring)
+    seen: list[tuple[dict[int, int], dict[str, int]]] = []
+
+    def stop() -> bool:
+        if not counters.restoring:
+            seen.append((dict(counters.lag), dict(counters.smallest)))
+        return bool(seen)
+
+    made.worker(counters=counters).run(stop)
     assert counters.commits == 0
-    assert counters.lag == {0: 0, 1: 0}
-    assert counters.smallest["research"] >= 5
+    assert seen[0][0] == {0: 0, 1: 0}
+    assert seen[0][1]["research"] >= 5
     assert counters.versions == {"ward": 1, "research": 1}
     assert counters.epochs == {"default": 1}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -143,6 +144,8 @@ def test_ready_only_after_the_restore_and_live_only_while_the_loop_turns(counter
     assert (samples(page)["shoal_ready", ""], samples(page)["shoal_paused", ""]) == (0, 1)
     counters.paused = False
     now = [1000.0]
+    counters.beat = time.monotonic() - STUCK - 1
+    assert samples(page)["shoal_ready", ""] == 0  # as on the page of its health
     health = Health(counters, lambda: now[0])
     counters.restoring, counters.beat = False, 1000.0
     assert health.ready

@@ -24,6 +24,7 @@ class Metrics:
     def __init__(self, counters: Counters, clock: Callable[[], float] = time.time) -> None:
         self._counters = counters
         self._clock = clock
+        self._health = Health(counters)
 
     def collect(self) -> Iterator[Any]:
         """All metrics as they stand now."""
@@ -124,7 +125,7 @@ class Metrics:
                 family.add_metric([name], number)
         yield from (version, epoch)
         yield core.GaugeMetricFamily("shoal_restore_seconds", "The last restore of state.", value=now.restore_seconds)
-        ready = float(not now.waiting and not now.paused)
+        ready = float(self._health.ready)
         yield core.GaugeMetricFamily("shoal_ready", "Whether records are read and published.", value=ready)
         yield core.GaugeMetricFamily("shoal_paused", "Whether an order says to stand still.", value=float(now.paused))
 

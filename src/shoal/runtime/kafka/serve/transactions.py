@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from shoal.connect.kafka import TIMEOUT, KafkaError, committed, library, missing, produce, told, topics_of
 from shoal.runtime.kafka.serve.dressed import Dressed
 from shoal.runtime.kafka.state.changelog import owner_of
+
+OPEN = 20.0  # seconds a transaction may stay open: then its coordinator aborts it
 
 
 class LostError(KafkaError):
@@ -36,7 +39,7 @@ class Transactions:
                 "transactional.id": name,
                 # readers of committed records wait behind an open transaction: a killed worker may hold them up so long
                 # at most
-                "transaction.timeout.ms": 20_000,
+                "transaction.timeout.ms": int(OPEN * 1000),
                 # a commit flushes anyway; until then a few milliseconds make batches out of single records
                 "linger.ms": 5,
                 "error_cb": self._failed.append,
@@ -67,8 +70,9 @@ class Transactions:
             yield
             # offsets last: if they were committed without the records before them, those would never be read again
             offsets = [place(self._topic, p, at, notes.get(p, "")) for p, at in positions.items()]
-            self._producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), TIMEOUT)
-            self._producer.commit_transaction(TIMEOUT)
+            members = consumer.consumer_group_metadata()
+            _bounded(self._producer.send_offsets_to_transaction, offsets, members, TIMEOUT)
+            _bounded(self._producer.commit_transaction, TIMEOUT)
         except self._kafka.KafkaException as error:
             self._abort()
             raise lost(error.args[0], "the commit") from None
@@ -117,11 +121,34 @@ class Transactions:
 
     def _abort(self) -> None:
         try:
-            self._producer.abort_transaction(TIMEOUT)
-        except self._kafka.KafkaException:
+            _bounded(self._producer.abort_transaction, TIMEOUT)
+        except (self._kafka.KafkaException, LostError):
             return  # fenced or unreachable: the broker aborts it by itself
 
     def _cause(self, error: Any) -> Any:
         """A refused login is told by callback only."""
         self._producer.poll(0.5)
         return next((e for e in self._failed if e.name() == "_AUTHENTICATION"), error)
+
+
+def _bounded(call: Callable[..., None], *words: Any) -> None:
+    """A call of the client that may never come back: it forgets its time-out where a group's coordinator was lost.
+
+    (librdkafka, issues 5456 and 5511.) Whoever waited as long as a transaction may be open has lost it anyway, and
+    begins anew. The call ends some time later, or with the process, and publishes nothing: what it was for is aborted.
+    """
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call(*words)
+        except BaseException as error:
+            raised.append(error)
+
+    waiting = threading.Thread(target=run, daemon=True)
+    waiting.start()
+    waiting.join(OPEN)
+    if waiting.is_alive():
+        raise LostError(f"the client does not answer after {OPEN:.0f} s", where="kafka")
+    if raised:
+        raise raised[0]
