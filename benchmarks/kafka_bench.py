@@ -126,7 +126,7 @@ class Bench:
     def __init__(self, cluster: Any, folder: Path) -> None:
         self.cluster, self.folder = cluster, folder
         self.login = cluster.login()
-        self.admin = AdminClient(self.login)
+        self.admin = AdminClient({**self.login, "log_level": 0})  # it outlives the broker, and would say so
         (folder / "admin.properties").write_text("".join(f"{k}={v}\n" for k, v in self.login.items()))
 
     def topic(self, partitions: int = 1) -> str:
