@@ -10,7 +10,7 @@ from stage import Stage
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 WHOLE = os.environ.get("SHOAL_LONG") == "1"
-SHARE = [kind for kind in BLOWS if kind != "broker"] if WHOLE else ["apply", "offsets"]
+SHARE = [kind for kind in BLOWS if kind != "broker"] if WHOLE else ["apply", "offsets", "pause"]
 
 
 def test_blows_of_every_kind_are_said_and_change_nothing(cluster, tmp_path):

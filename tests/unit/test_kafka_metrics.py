@@ -20,6 +20,7 @@ from shoal.core.errors import OutputError, UsageError
 from shoal.runtime.kafka.serve.counters import BOUNDS, Counters
 from shoal.runtime.kafka.serve.journal import Journal, Trouble
 from shoal.runtime.kafka.serve.metrics import STUCK, Health, Page, address_of
+from tests.kafka.alarms import raised, scraped
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -212,3 +213,18 @@ def test_alert_rules_are_written_and_name_metrics_that_exist(page):
         assert named
         assert named <= there, rule["alert"]
         assert rule["annotations"]["summary"]
+
+
+def test_alarms_are_raised_by_what_the_page_says_and_by_nothing_else(counters, page):
+    before = scraped([page.port])
+    assert raised(before, before) == {"ShoalHoldsTooLong"}  # what was counted long ago is no news
+    assert raised([], []) == {"ShoalNobodyServes"}
+    counters.stand("research", [Waiting(90, 0, 1, None)])
+    counters.lost, counters.fresh, counters.dead = 1, 1, 4
+    counters.lag = {0: 9_000, 1: 2_000}
+    told = {"ShoalRecordsLost", "ShoalStateLost", "ShoalDeadLetters", "ShoalClocks", "ShoalWithholdsMost"}
+    assert raised(scraped([page.port]), before) == told | {"ShoalSmallestGroup", "ShoalLagGrows"}
+    counters.paused = True
+    assert {"ShoalPaused", "ShoalNobodyServes"} <= raised(scraped([page.port]), before)
+    counters.paused, counters.restoring = False, True
+    assert {"ShoalNotReady", "ShoalNobodyServes"} <= raised(scraped([page.port]), before)

@@ -68,7 +68,7 @@ class Worker:
         keys: KeyRing,
         *,
         commit_every: float = 0.5,
-        batch: int = 5000,
+        batch: int = 10_000,  # frames of fewer records cost more a record
         membership: Membership = ALONE,
         codec: Codec | None = None,
         counters: Counters | None = None,
