@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+
 import msgspec
 import pytest
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
@@ -13,6 +15,7 @@ from shoal.core.errors import UsageError
 from shoal.core.keys import KeyRing
 from shoal.policy.load import parse
 from shoal.runtime.kafka.provision.audit import Applying
+from shoal.runtime.kafka.provision.cluster import Cluster
 from shoal.runtime.kafka.provision.key_checks import checks_of, refuse_other_keys, together
 from shoal.runtime.kafka.provision.served import Served, definition, served_next
 from shoal.runtime.kafka.serve import stateful
@@ -163,4 +166,25 @@ def test_a_partition_without_a_leader_is_asked_again():
             return None
 
     assert ends_of(Consumer(), "visits", [0, 3]) == {0: (2, 7), 3: (2, 7)}
+    assert not errors
+
+
+def test_a_group_is_forgotten_once_the_session_of_a_killed_worker_has_ended():
+    errors = [KafkaError.NON_EMPTY_GROUP, KafkaError.COORDINATOR_LOAD_IN_PROGRESS]
+
+    class Admin:
+        def delete_consumer_groups(self, names):
+            done = Future()
+            if errors:
+                done.set_exception(KafkaException(KafkaError(errors.pop(0))))
+            else:
+                done.set_result(None)
+            return dict.fromkeys(names, done)
+
+    cluster = Cluster({"bootstrap.servers": "127.0.0.1:1"})
+    cluster._client = Admin()
+    cluster.delete_group("shoal-visits", idle=True)
+    assert not errors
+    errors.append(KafkaError.NON_EMPTY_GROUP)
+    cluster.delete_group("shoal-visits")  # one at work is left alone, and not waited for
     assert not errors

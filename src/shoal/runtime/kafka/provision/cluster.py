@@ -192,8 +192,9 @@ class Cluster:
             except self._kafka.KafkaException as error:
                 if error.args[0].name() in passing:
                     return
-                # a coordinator that has just moved needs a moment, and a worker that was killed stays until its session ends
-                passes = error.args[0].retriable() or error.args[0].name() == "NON_EMPTY_GROUP"
+                # a coordinator that has just moved needs a moment, a worker that was killed is a member for its session
+                word = error.args[0].name()
+                passes = error.args[0].retriable() or word == "NON_EMPTY_GROUP" or "COORDINATOR" in word
                 if time.monotonic() > end or not passes:
                     raise told(error.args[0], "forgetting the group (are workers still running?)") from None
                 time.sleep(0.2)
