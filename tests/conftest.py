@@ -7,6 +7,7 @@ import json
 import os
 import random
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,7 @@ DEAR = {
 }  # fmt: skip
 BESIDE_OTHERS = "PYTEST_XDIST_WORKER" in os.environ
 EXAMPLES = int(os.environ.get("SHOAL_EXAMPLES", "20" if BESIDE_OTHERS else "0"))  # 0: as many as the law says
+FEW = 5  # members of a family; where a law has more of them, each tries fewer, at least half as many
 if BESIDE_OTHERS:
     # five workers share two cores: more threads of polars would only wait for each other, a fifth of the CPU time
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
@@ -152,19 +154,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         FIRST.update(item.nodeid for item in items[: len(set(families.values()))])
         return
     if EXAMPLES:
-        for item in items:
-            if item.path.stem in DEAR:
-                # a test may run laws of other files, which are its parameters
-                given = getattr(getattr(item, "callspec", None), "params", {}).values()
-                for law in (getattr(item, "obj", None), *given):
-                    if is_hypothesis_test(law):
-                        _limit(law)
+        # a test may run laws of other files, which are its parameters
+        dear = [item for item in items if item.path.stem in DEAR]
+        given = [value for item in dear for value in getattr(getattr(item, "callspec", None), "params", {}).values()]
+        laws = [law for law in (*(getattr(item, "obj", None) for item in dear), *given) if is_hypothesis_test(law)]
+        for law, members in Counter(laws).items():
+            _limit(law, EXAMPLES if members <= FEW else max(EXAMPLES // 2, EXAMPLES * FEW // members))
     first = {name: at for at, name in enumerate(LONGEST)}
     items.sort(key=lambda item: first.get(item.path.stem, len(LONGEST)))  # stable: the order of collection otherwise
 
 
-def _limit(law: object) -> None:
+def _limit(law: Callable[..., None], most: int) -> None:
     # a law says with `@settings` how many examples it wants, and Hypothesis has no other way to ask for fewer
     said = law._hypothesis_internal_use_settings  # type: ignore[attr-defined]
-    if said.max_examples > EXAMPLES:
-        law._hypothesis_internal_use_settings = settings(said, max_examples=EXAMPLES)  # type: ignore[attr-defined]
+    if said.max_examples > most:
+        law._hypothesis_internal_use_settings = settings(said, max_examples=most)  # type: ignore[attr-defined]
