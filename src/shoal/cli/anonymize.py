@@ -145,6 +145,7 @@ def deliver(
     text = release.report.json() if to.json else release.report.text()
     page = None if to.report is None else release.page(to.report)
     if not to.dry_run:
+        # first the report: if its disk is full, no data have left
         if to.report is not None and page is not None:
             files.write_text(page, to.report)
         if release.data is not None and sql.is_address(target):
@@ -154,7 +155,8 @@ def deliver(
             written = files.write(release.data, target, separator=separator or ",")
         if representatives is not None:
             files.write(release.curves.representative_frame(), representatives, separator=separator or ",")
-        release.settle()
+        release.settle()  # last, so that a crash can only repeat a chunk of a growing table
+    # where standard output is the data, the report is talk
     (answer if to.json and (target != "-" or to.dry_run) else say)(text)
     for warning in release.warnings:
         say(f"warning: {warning}")

@@ -174,6 +174,7 @@ def _checkpoints(asked: Asked, key: bytes, out: _Outputs) -> tuple[Checkpoints |
     every = checkpoints.EVERY if how.checkpoint is None else duration(how.checkpoint, where="--checkpoint") / 1e6
     saved = checkpoints.Checkpoints(file, key, at, out.files, every=every)
     if stopped is not None:
+        # the snapshot holds the state of each further view: one that is new could not know what went before
         if set(stopped.others) != set(asked.jobs) - {""}:
             raise UsageError(
                 "the snapshot was made with other further views",

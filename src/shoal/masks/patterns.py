@@ -230,12 +230,13 @@ class _Reader:
         out = "["
         if self.left.startswith("^"):
             out += self.take()
-        first = True
+        first = True  # as the first member, `]` is a character like others
         while first or not self.left.startswith("]"):
             first = False
             char = self.take()
             if char == "\\" and self.left[:1] in CLASSES:
                 out += CLASSES[self.take()]
+                # a range that begins with a class has no meaning on which all engines agree
                 if self.left.startswith("-") and not self.left.startswith("-]"):
                     raise _UnlikeError
                 continue

@@ -50,6 +50,7 @@ def nested(frame: pl.DataFrame, candidates: list[str], quoted: dict[str, str]) -
     ('country', 'city')
     """
     sizes = {name: frame[name].drop_nulls().n_unique() for name in candidates}
+    # where hardly a value repeats, each lies in one value of any other column by chance
     usable = [n for n in candidates if sizes[n] > 1 and sizes[n] * REPEATED <= frame.height]
     ordered = sorted(usable, key=lambda n: -sizes[n])
     best: list[str] = []
@@ -59,6 +60,7 @@ def nested(frame: pl.DataFrame, candidates: list[str], quoted: dict[str, str]) -
             if sizes[other] < sizes[chain[-1]] and _lies_in(frame, chain[-1], other):
                 chain.append(other)
         best = max(best, chain, key=len)
+    # a separator that occurs inside a value would be read as one more step
     mark = next((m for m in SEPARATORS if not _has(frame, best, m)), None)
     if len(best) < 2 or mark is None:
         return None

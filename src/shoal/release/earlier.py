@@ -69,6 +69,7 @@ def together(known: Known, earlier: pl.DataFrame, promises: Sequence[Promise], n
             where=f"previous, {name}",
             hint="give a release of the same people with the same names of columns",
         )
+    # a withheld row of the earlier release tells nothing about anybody
     shown = earlier.filter(pl.Series(~withheld(earlier, on)))
     findings = []
 
@@ -81,6 +82,7 @@ def together(known: Known, earlier: pl.DataFrame, promises: Sequence[Promise], n
         texts, value = distinct(comparable(known.released[column]).cast(pl.String))
         groups = _left(known, _fits(known, shown, on, column, texts), value)
         findings += judged(groups, [p for p in about_groups if p.sensitive in (None, column)], column)
+    # each plain column alone, and all of them at once: some link rows only in combination
     for columns in [*([c] for c in plain), *([[*plain, *about]] if plain and len(plain) + len(about) > 1 else [])]:
         linked = _linked(known, shown, on, columns)
         if linked is not None:
@@ -103,6 +105,7 @@ def _left(known: Known, fits: NDArray[np.bool_], value: NDArray[np.int64]) -> Gr
     ``fits`` says of every person which values their rows of the earlier release allow, ``value`` which one a row has.
     """
     labels = group(known.released, known.quasi)
+    # who shares a group and the values that fit is left among the same others: judged once
     at = np.unique(np.column_stack([labels, np.packbits(fits, axis=1)]), axis=0, return_index=True)[1]
     order = np.argsort(labels, kind="stable")
     start = np.searchsorted(labels[order], np.arange(int(labels.max(initial=-1)) + 2))

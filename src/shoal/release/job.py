@@ -73,6 +73,7 @@ def _of_policy(wishes: Wishes) -> Job:
     more: dict[str, Any] = {**common._asdict(), "promises": promises, "notes": tuple(notes)}
     where = f"views.{chosen.name}.method"
     refuse_nothing(policy, view, promises)
+    # windows of curves in a stream come through their stream method, below
     if those_about(promises, "curves") and not isinstance(chosen.method, StreamMethod):
         return _curves_of_policy(policy, chosen, view, more, wishes)
     if not promises:

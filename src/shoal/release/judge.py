@@ -142,6 +142,7 @@ class Judge:
         )
         if self.subject is None or not self._rotates(self.subject):
             return verdict
+        # one person has several pseudonyms over time: counted by them, groups look larger than they are
         doubtful = [msgspec.structs.replace(f, unit="pseudonyms", note=ROTATING) for f in verdict.findings]
         return msgspec.structs.replace(verdict, findings=tuple(doubtful), unit="pseudonyms")
 

@@ -275,6 +275,7 @@ def strong_components(fits: Flags) -> Codes:
     [0, 0, 2]
     """
     n = len(fits)
+    # a path of its own: a sample has more records than Python has frames for recursion
     label, number, lowest = (np.full(n, -1, np.int64) for _ in range(3))
     stack: list[int] = []
     count = 0
@@ -293,13 +294,13 @@ def strong_components(fits: Flags) -> Codes:
                 if number[after] < 0:
                     path.append(after)
                     break
-                if label[after] < 0:
+                if label[after] < 0:  # still on the stack: a way back, so a circle
                     lowest[node] = min(lowest[node], number[after])
             else:
                 path.pop()
                 if path:
                     lowest[path[-1]] = min(lowest[path[-1]], lowest[node])
-                if lowest[node] == number[node]:
+                if lowest[node] == number[node]:  # no way back beyond it: what lies above it on the stack is its circle
                     while label[node] < 0:
                         label[stack.pop()] = node
     return label

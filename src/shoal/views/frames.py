@@ -158,7 +158,7 @@ class FrameGate:
             declared = self.view.schema[column]
             made = fit(frame[column], declared.type, declared.format)
             if made is frame[column] or made.dtype == frame[column].dtype:
-                continue
+                continue  # it was of its type, so nothing is lost
             lost = made.is_null() & frame[column].is_not_null()
             if lost.any() and not null_rows:
                 raise self._unfit(column, lost)
@@ -177,6 +177,7 @@ class FrameGate:
         out = frame.with_columns(fitted) if fitted else frame
         if derived:
             out = with_derived(out, self.view.schema, self._needed & set(derived))
+        # without `otherwise` every cell of such a row is null: no part of it leaves
         return out.with_columns(pl.when(~unfit).then(pl.all())) if unfit.any() else out
 
     def _unfit(self, column: str, lost: pl.Series) -> InputError:

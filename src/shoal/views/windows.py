@@ -166,7 +166,7 @@ class WindowGate:
         except UNREADABLE:
             out.append(Outcome(number, None, "unreadable"))
             return
-        if self._clock is None:
+        if self._clock is None:  # windows of so many records know no time
             windows += self._assigner.push(number, item)
             return
         time = self._scale(self._when(item.row) if self._when is not None else None)
@@ -179,6 +179,7 @@ class WindowGate:
             return
         if verdict != FUTURE:
             self._assigner.hold(time, item)
+        # set aside until the clock comes near: one wrong time must not close the windows of everybody else
         elif len(self._early) < MOST_EARLY:
             self._early.append(_Early(time, self._clock.now, item))
             self._soonest, self._oldest = min(self._soonest, time), min(self._oldest, self._clock.now or 0)
