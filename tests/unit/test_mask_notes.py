@@ -10,7 +10,11 @@ from shoal.core.vault import Vault
 from shoal.masks import MASKS
 from shoal.policy.load import parse
 from shoal.release.checked import checked
+from shoal.release.job import job_of
+from shoal.release.roles import view
+from shoal.release.wishes import Wishes
 from shoal.testing.masks import fixed_ring
+from shoal.views.explain import explain
 from shoal.views.frames import FrameGate
 from shoal.views.role_view import RoleView
 
@@ -49,9 +53,9 @@ def test_check_counts_ids_too_short_for_ff1_and_cells_of_nobody():
 def test_a_vault_asks_its_database_once_per_value_and_person(tmp_path, monkeypatch):
     schema = Schema({"pid": Column("subject", type="str"), "no": Column("identifier", type="str")})
     spec = MASKS.decode({"use": "tokenize", "form": "vault", "vault": "v.db"})
-    view = RoleView.resolve("desk", schema, "everything", {"no": spec}, folder=tmp_path)
+    resolved = RoleView.resolve("desk", schema, "everything", {"no": spec}, folder=tmp_path)
     frame = pl.DataFrame({"pid": ["a", "b", "a", None] * 50, "no": ["1", "2", "1", None] * 50})
-    gate = FrameGate(view, frame.schema, KEYS)
+    gate = FrameGate(resolved, frame.schema, KEYS)
     asked = []
     token, recall = Vault.token, Vault.recall
     monkeypatch.setattr(Vault, "token", lambda self, *of: asked.append("new") or token(self, *of))
@@ -68,3 +72,32 @@ def test_every_mask_names_in_its_docstring_what_it_does_not_protect_against(name
     mask = MASKS.get(name)
     assert "Does not protect against" in (mask.__doc__ or "")
     assert mask.attack
+
+
+def test_a_view_says_what_its_masks_could_not_do():
+    frame = pl.DataFrame({"pid": ["a", None], "card": [None, None], "came": [None, None], "pay": [1.0, 2.0]})
+    made = view(frame, parse(POLICY), "desk", keys=KEYS)
+    assert made.notes == ("pay: 1 cells are empty because their row lacks pid",)
+    job = job_of(Wishes({"policy": parse(POLICY), "view": "desk", "keys": KEYS}))
+    assert "\nNote: pay: 1 cells are empty because their row lacks pid" in job.run(frame).report.text()
+
+
+def test_explain_marks_what_stays_near_and_with_whom():
+    """A key hides the value, but two forms of it that stay near it are compared, as `check` does."""
+    policy = parse(
+        """
+        columns: {pid: subject, pay: {role: plain, type: float}, day: {role: plain, type: date}, sex: quasi, no: quasi}
+        views:
+          a: {show: [pay, day, sex, no]}
+          b:
+            show: [pay, day, sex, no]
+            masks:
+              pay: [{use: noise, spread: 3}, {use: round, to: 10}]
+              day: {use: date-shift, days: 3}
+              sex: {use: pram, values: [f, m]}
+              no: pseudonym
+          c: {show: [pay, no], masks: {pay: {use: rank-swap, k: 2}, no: [{use: hash}, {use: blur, first: 2}]}}
+        """
+    )
+    links = {name: sight.links for name, sight in explain(policy).views["b"].items()}
+    assert links == {"pid": [], "pay": ["a", "c"], "day": ["a"], "sex": ["a"], "no": []}

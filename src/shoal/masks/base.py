@@ -63,7 +63,8 @@ class Mask(Spec, frozen=True):
 
     Traits, which the laws of :mod:`shoal.testing` hold every mask to: ``scope`` (value, tuple or window),
     ``reversible`` (whoever holds the key can undo it), ``repeatable`` (equal values of a column read alike in one
-    role and epoch), ``keyed`` (outsiders cannot recompute it). ``attack`` names what it falls to.
+    role and epoch), ``keyed`` (outsiders cannot recompute it), ``near`` (it moves a value a little, or now and then, so
+    whoever sees another form of it can still compare the two). ``attack`` names what it falls to.
 
     >>> from shoal.masks.suppress import Suppress
     >>> Suppress().scope, Suppress().reversible, Suppress().keyed
@@ -78,6 +79,11 @@ class Mask(Spec, frozen=True):
     @property
     def keyed(self) -> bool:
         """Whether outsiders cannot recompute it."""
+        return False
+
+    @property
+    def near(self) -> bool:
+        """Whether what it makes can be compared with the value although it is keyed."""
         return False
 
     @property

@@ -35,6 +35,11 @@ class Chain(Mask, frozen=True, tag="chain"):
         """See :class:`Mask`."""
         return any(mask.keyed for mask in self.masks)
 
+    @property
+    def near(self) -> bool:
+        """See :class:`Mask`."""
+        return all(mask.near for mask in self.masks if mask.keyed)
+
     def output(self, kind: Type | None) -> Type | None:
         """See :class:`Mask`."""
         for mask in self.masks:

@@ -48,6 +48,11 @@ class DateShift(Keyed, frozen=True, tag="date-shift"):
         if not 1 <= self.days <= 36_500:
             raise UsageError("`days` must lie between 1 and 36500", where="date-shift")
 
+    @property
+    def near(self) -> bool:
+        """See :class:`Mask`."""
+        return True
+
     def output(self, kind: Type | None) -> Type | None:
         """See :class:`Mask`."""
         if kind not in (None, "date", "datetime", "str"):

@@ -60,6 +60,11 @@ class Noise(Keyed, frozen=True, tag="noise"):
         """What the masked values stay between."""
         return -math.inf if self.min is None else self.min, math.inf if self.max is None else self.max
 
+    @property
+    def near(self) -> bool:
+        """See :class:`Mask`."""
+        return True
+
     def output(self, kind: Type | None) -> Type | None:
         """See :class:`Mask`."""
         return need_number(kind, "noise") or "float"

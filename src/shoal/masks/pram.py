@@ -39,6 +39,11 @@ class Pram(Keyed, frozen=True, tag="pram"):
         if not 1 / len(self.values) < self.keep < 1:
             raise UsageError("`keep` must lie between chance (one of the categories) and 1", where="pram")
 
+    @property
+    def near(self) -> bool:
+        """See :class:`Mask`."""
+        return True
+
     def output(self, kind: Type | None) -> Type | None:
         """See :class:`Mask`."""
         return "str"

@@ -48,6 +48,11 @@ class RankSwap(WindowMask, frozen=True, tag="rank-swap"):
         """See :class:`Mask`."""
         return True
 
+    @property
+    def near(self) -> bool:
+        """See :class:`Mask`."""
+        return True
+
     def output(self, kind: Type | None) -> Type | None:
         """See :class:`Mask`."""
         return need_number(kind, "rank-swap") or "float"

@@ -231,6 +231,8 @@ class _Pair:
         self._compared = [coded(c) for c in (*self._comparisons(), *told)]
         self._near = [*self._nearnesses(), *near]
         self.fit = self._linking.taken_for(self._compared, self._near)
+        whole = frozenset(self._names), self._linking.cells is not None
+        self._answers: dict[tuple[frozenset[str], bool], float] = {whole: self.share}
 
     @property
     def share(self) -> float:
@@ -325,7 +327,13 @@ class _Pair:
         return list(dict.fromkeys([*(c.name for c in self._compared), *(n.name for n in self._near)]))
 
     def _by(self, names: Sequence[str], *, cells: bool = True, key: Codes | None = None) -> float:
-        """The share linked by some of the columns."""
+        """The share linked by some of the columns; what is asked twice is answered from memory."""
+        asked = frozenset(names), cells and self._linking.cells is not None
+        if asked not in self._answers:
+            self._answers[asked] = self._by_key(names, key, cells=cells)
+        return self._answers[asked]
+
+    def _by_key(self, names: Sequence[str], key: Codes | None, *, cells: bool = True) -> float:
         compared = [c for c in self._compared if c.name in names]
         near = [n for n in self._near if n.name in names]
         return self._share(self._linking.linked(compared, near, cells=cells, key=key))
@@ -340,8 +348,10 @@ class _Pair:
         out = []
         for name, key in zip(names, keys, strict=True):
             others = [n for n in names if n != name]
-            coarse = combined([key, *(_coarser(c.common, self._people) for c in self._named(name))], rows)
-            out.append(Cause(name, self._by([name]), self._by(others, key=key), self._by(others, key=coarse)))
+            alone, without = self._by([name]), self._by(others, key=key)
+            coarse = [_coarser(c.common, self._people) for c in self._named(name)]
+            coarser = self._by_key(others, combined([key, *coarse], rows)) if coarse else without
+            out.append(Cause(name, alone, without, coarser))
         if self._ties:
             without = self._by(names, cells=False)
             out.append(Cause(" and ".join(self._ties), self._by([]), without, without))

@@ -49,8 +49,10 @@ class MasksReport(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
 
     def text(self) -> str:
-        """A line for the terminal."""
-        return f"{self.title}: {self.released:,} of {self.rows:,} rows; nothing is promised"
+        """A line for the terminal, and one for everything that could not be done as it was asked."""
+        first = f"{self.title}: {self.released:,} of {self.rows:,} rows; nothing is promised"
+        gone = [f"Withheld: {count:,} rows ({reason})" for reason, count in self.withheld.items()]
+        return "\n".join([first, *gone, *(f"Note: {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True, kw_only=True)

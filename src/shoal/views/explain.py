@@ -91,11 +91,13 @@ def _sights(policy: Policy, view: View) -> dict[str, Sight]:
 
 
 def _linked(policy: Policy, views: dict[str, dict[str, Sight]]) -> dict[str, dict[str, Sight]]:
-    """With the roles that can compare a column of theirs: it tells something, and no key stands between the two."""
+    """With the roles that can compare a column of theirs: it tells something, and no key stands between the two, or
+    the value stays near to what it was.
+    """
     open_to: dict[str, set[str]] = {}
     for role in views:
         resolved = RoleView.of(policy, role)
-        secret = {c for c, m in resolved.masks.items() if m.keyed and not getattr(m, "linkable", False)}
+        secret = {c for c, m in resolved.masks.items() if m.keyed and not (m.near or getattr(m, "linkable", False))}
         constant = {c for c, m in resolved.masks.items() if m.use == "suppress"}
         open_to[role] = {*resolved.shown, *resolved.masks} - secret - constant
     return {
