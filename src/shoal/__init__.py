@@ -42,6 +42,7 @@ _FACE = {
     "Calendar": "shoal.core.hierarchy.calendar",
     "Grid": "shoal.core.hierarchy.grid",
     "Suppress": "shoal.core.hierarchy.suppress",
+    "Sets": "shoal.core.hierarchy.sets",
     "Custom": "shoal.core.hierarchy.custom",
     "KAnonymity": "shoal.promises.k_anonymity",
     "LDiversity": "shoal.promises.l_diversity",
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
     from shoal.core.hierarchy.path import Path
     from shoal.core.hierarchy.prefix import Prefix
     from shoal.core.hierarchy.range import Range
+    from shoal.core.hierarchy.sets import Sets
     from shoal.core.hierarchy.suppress import Suppress
     from shoal.core.hierarchy.tree import Tree
     from shoal.core.schema import Column, Schema

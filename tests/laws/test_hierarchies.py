@@ -21,6 +21,7 @@ from shoal.core.hierarchy.intervals import Intervals
 from shoal.core.hierarchy.path import Path
 from shoal.core.hierarchy.prefix import Prefix
 from shoal.core.hierarchy.range import Range
+from shoal.core.hierarchy.sets import Sets
 from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.levels import Levels
@@ -67,6 +68,8 @@ CASES = {
     "grid": _case(Grid((100, 500, 1000)), pl.String, PLACES),
     "grid, corners": _case(Grid((100, 500, 1000)), pl.String, CORNERS),
     "suppress": _case(Suppress(), pl.String, TEXT),
+    "sets": _case(Sets(3), pl.String, TEXT),
+    "sets, numbers": _case(Sets(), pl.Int64, st.integers(-50, 50)),
     "suppress, booleans": _case(Suppress(), pl.Boolean, st.booleans()),
     "custom": _case(Custom(lambda v, at: str(v // 10**at), levels=3), pl.Int64, st.integers(0, 10_000)),
     "custom, merging": _case(Custom(lambda v, at: str(v // 2 // 10**at), levels=2), pl.Int64, st.integers(0, 99)),

@@ -16,8 +16,8 @@ LOW, HIGH = "_low", "_high"
 def bounded(released: pl.DataFrame, numbers: Collection[str]) -> tuple[pl.DataFrame, dict[str, tuple[str, ...]]]:
     """The frame with ``age_low`` and ``age_high`` in the place of ``age``, and the columns that stand for each number.
 
-    An exact number is both; a suppressed one lies between minus and plus infinity; a missing one stays missing. They
-    are whole numbers where all are. An open end (``≥80``) is infinite.
+    An exact number is both; of a set, the least and the greatest; a suppressed one lies between minus and plus
+    infinity; a missing one stays missing. They are whole numbers where all are. An open end (``≥80``) is infinite.
 
     >>> frame, made = bounded(pl.DataFrame({"age": ["[20, 29]", "31", None], "sex": ["f", "*", "f"]}), ["age"])
     >>> frame.rows(), made
@@ -53,9 +53,10 @@ def _ends(column: pl.Series) -> tuple[pl.Series, pl.Series] | None:
             ends.append((cell.low, cell.high))
         else:
             try:
-                ends.append((float(text), float(text)))
+                numbers = [float(one) for one in cell.members or (text,)]
             except ValueError:
                 return None
+            ends.append((min(numbers), max(numbers)))
     at = pl.DataFrame({"cell": cells, "place": range(len(cells))})
     place = pl.DataFrame({"cell": column}).join(at, on="cell", nulls_equal=True, maintain_order="left")["place"]
     low, high = (pl.Series([pair[side] for pair in ends], dtype=pl.Float64).gather(place) for side in (0, 1))

@@ -3,7 +3,8 @@
 Codes are numbered so that **every node of every level is a run of consecutive codes**. From this follows what all
 methods rest on: a group of rows is described, per column, by its lowest and its highest code (a *box*), and the
 most specific node that covers the group is the lowest level at which these two agree. Numbers may instead be
-published as their *hull*, the group's own closed interval, which never exceeds that node.
+published as their *hull*, the group's own closed interval, which never exceeds that node; and values that nothing
+lies between but ``*`` as the *set* of those that the group holds (:class:`Members`).
 """
 
 from __future__ import annotations
@@ -16,12 +17,37 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.cells import SUPPRESSED, interval
+from shoal.core.cells import SUPPRESSED, interval, set_of
 from shoal.core.errors import UsageError
 from shoal.core.scale import Scale
 
 Codes = NDArray[np.int32]
 MOST_LEVELS = 127  # a level is one byte
+
+
+@dataclass(frozen=True)
+class Members:
+    """The different codes that each group holds in a column: those of group g are ``codes[start[g]:start[g + 1]]``.
+
+    >>> Members.of(np.array([2, 0, 2, 1], np.int32), np.array([0, 0, 0, 1]), 2).codes.tolist()
+    [0, 2, 1]
+    """
+
+    start: NDArray[np.int64]
+    codes: Codes
+
+    @classmethod
+    def of(cls, column: Codes, labels: NDArray[np.int32], groups: int) -> Members:
+        """Those of a column with a label per row, -1 for rows of no group."""
+        kept = labels >= 0
+        pairs = np.unique(labels[kept].astype(np.int64) << 32 | column[kept])
+        start = np.searchsorted(pairs, np.arange(groups + 1, dtype=np.int64) << 32)
+        return cls(start, (pairs & 0xFFFFFFFF).astype(np.int32))
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many different codes each group holds."""
+        return np.diff(self.start)
 
 
 @dataclass(frozen=True)
@@ -47,6 +73,7 @@ class Levels:
     ends: tuple[float | None, float | None] = (None, None)  # bottom and top coding
     nested: bool = True
     scale: Scale | None = None  # of the loss of numbers; none: their own, which is linear
+    most: int = 0  # values that may be published together as a set, in the place of the root
     _cache: dict[tuple[str, int], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -63,6 +90,11 @@ class Levels:
     def missing(self) -> int:
         """The code of a missing value, or -1."""
         return self.size - 1 if self.size and self.values[-1] is None else -1
+
+    @property
+    def known(self) -> int:
+        """Number of values that are not missing."""
+        return self.size - (self.missing >= 0)
 
     @property
     def line(self) -> tuple[NDArray[np.float64], float]:
@@ -93,8 +125,10 @@ class Levels:
             level[self.codes[low, at] == self.codes[high, at]] = at
         return level
 
-    def ncp(self, low: Codes, high: Codes, floor: NDArray[np.int8] | int = 0) -> NDArray[np.float64]:
-        """The loss of publishing boxes, at level ``floor`` or above."""
+    def ncp(
+        self, low: Codes, high: Codes, floor: NDArray[np.int8] | int = 0, members: Members | None = None
+    ) -> NDArray[np.float64]:
+        """The loss of publishing boxes, at level ``floor`` or above; of a set, the share of the values in it."""
         level = np.maximum(self.meet(low, high), floor)
         hull = self._is_hull(low, high, level, floor)
         out = np.zeros(low.shape)
@@ -104,11 +138,24 @@ class Levels:
         if self.numbers is not None:
             places, width = self.line
             out[hull] = (places[high[hull]] - places[low[hull]]) / width
+        if members is not None:
+            sets = self.sets(members, floor)
+            out[sets] = members.counts[sets] / self.known
         return out
 
-    def text(self, low: Codes, high: Codes, floor: NDArray[np.int8] | int = 0) -> pl.Series:
+    def sets(self, members: Members, floor: NDArray[np.int8] | int = 0) -> NDArray[np.bool_]:
+        """Which groups are published as the set of their values: some, not all there are, and no missing one."""
+        many = members.counts
+        last = members.codes[np.maximum(members.start[1:] - 1, 0)] if len(members.codes) else np.zeros(0, np.int32)
+        whole = (last == self.missing) if len(last) else np.zeros(len(many), np.bool_)
+        most = min(self.most, self.known - 1)
+        return np.asarray((many > 1) & (many <= most) & ~whole & (np.asarray(floor) == 0))
+
+    def text(
+        self, low: Codes, high: Codes, floor: NDArray[np.int8] | int = 0, members: Members | None = None
+    ) -> pl.Series:
         """The published text of boxes; null where the only value is missing."""
-        if len(low) > self.size:  # groups repeat each other's cells: write each once
+        if len(low) > self.size and members is None:  # groups repeat each other's cells: write each once
             ways = (low.astype(np.int64) * self.size + high) * (self.depth + 1) + floor
             _, first, again = np.unique(ways, return_index=True, return_inverse=True)
             if len(first) < len(low):
@@ -123,6 +170,11 @@ class Levels:
             out[here] = self.labels(int(at))[self.codes[low[here], at]].to_list()
         if self.numbers is not None:
             out[hull] = [self._interval(a, b) for a, b in zip(low[hull].tolist(), high[hull].tolist(), strict=True)]
+        if members is not None:
+            texts = self.labels(0).to_list()
+            for group in np.flatnonzero(self.sets(members, floor)):
+                inside = members.codes[members.start[group] : members.start[group + 1]]
+                out[group] = set_of([texts[code] for code in inside])
         out[(level == 0) & (low == self.missing)] = None
         return pl.Series(out.tolist(), dtype=pl.String)
 

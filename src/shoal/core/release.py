@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.levels import Codes
+from shoal.core.levels import Codes, Members
 from shoal.core.schema import Schema
 from shoal.core.table import Table
 
@@ -19,18 +19,22 @@ from shoal.core.table import Table
 class Boxes:
     """Per group and column the lowest and highest code, and the least level to publish.
 
+    Of columns that may be published as sets, ``members`` are the codes that each group holds.
+
     >>> low, high = np.array([[0, 2]], np.int32), np.array([[1, 2]], np.int32)
     >>> Boxes(low, high).column(0)
-    (array([0], dtype=int32), array([1], dtype=int32), 0)
+    (array([0], dtype=int32), array([1], dtype=int32), 0, None)
     """
 
     low: Codes
     high: Codes
     floor: NDArray[np.int8] | None = None
+    members: Mapping[int, Members] = field(default_factory=dict)
 
-    def column(self, j: int) -> tuple[Codes, Codes, NDArray[np.int8] | int]:
+    def column(self, j: int) -> tuple[Codes, Codes, NDArray[np.int8] | int, Members | None]:
         """The boxes of one column."""
-        return self.low[:, j], self.high[:, j], 0 if self.floor is None else self.floor[:, j]
+        floor = 0 if self.floor is None else self.floor[:, j]
+        return self.low[:, j], self.high[:, j], floor, self.members.get(j)
 
 
 def nothing() -> None:
@@ -107,8 +111,12 @@ def boxes_of(table: Table, labels: NDArray[np.int32], floor: NDArray[np.int8] | 
     """
     from shoal.kernels.shared.boxes import group_boxes
 
-    low, high = group_boxes(table.matrix, labels, int(labels.max(initial=-1)) + 1)
-    return Boxes(low, high, floor)
+    groups = int(labels.max(initial=-1)) + 1
+    low, high = group_boxes(table.matrix, labels, groups)
+    members = {
+        j: Members.of(table.matrix[:, j], labels, groups) for j, levels in enumerate(table.levels) if levels.most
+    }
+    return Boxes(low, high, floor, members)
 
 
 def dense(labels: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -35,7 +35,8 @@ class Loss(msgspec.Struct, frozen=True):
     ``gcp`` is the mean normalized certainty penalty of all quasi cells (a suppressed row counts 1 in each),
     ``columns`` the same per column. ``discernibility`` sums the squares of the group sizes and charges a suppressed
     row with the whole table; ``average_group`` is relative to k. ``generalization_cost`` sums level / highest level
-    over all cells (Garai 2019, section 1.4.3). ``entropy`` is the non-uniform entropy as a share of losing everything.
+    over all cells (Garai 2019, section 1.4.3; a set counts as the root, whose place it takes). ``entropy`` is the
+    non-uniform entropy as a share of losing everything.
     ``scales`` has the loss on other scales, too, for columns whose numbers are published as intervals.
 
     >>> import polars as pl
@@ -155,7 +156,7 @@ def published_level(levels: Levels, boxes: Boxes, j: int) -> NDArray[np.int8]:
     >>> published_level(levels, Boxes(codes[None, :1], codes[None, 1:]), 0).tolist()
     [1]
     """
-    low, high, floor = boxes.column(j)
+    low, high, floor, _ = boxes.column(j)
     return np.asarray(np.maximum(levels.meet(low, high), floor), np.int8)
 
 
@@ -184,9 +185,7 @@ def lost_bits(
         own = often_of(table, j)
         often = own if frequency is None else frequency[table.names[j]]
         highest = np.log2(max(1.0, float(often.sum())))
-        first, last = node_range(levels, boxes, j)
-        running = np.concatenate([np.zeros(1), np.cumsum(often)])
-        inside = running[last + 1] - running[first]
+        inside = runs_of(levels, boxes, j).sums(often)
         # summed by value and by group: as many logarithms as there are of these, not as there are rows
         bits = np.log2(np.maximum(often, 1.0))
         gone = own - np.bincount(codes if kept.all() else codes[kept], minlength=levels.size)
@@ -233,16 +232,55 @@ def _united_scales(parts: Sequence[Loss], withheld: int, rows: int) -> dict[str,
     return {n: Scaled(s.by, s.why, *(mean(n, scale) for scale in SCALES)) for n, s in first.items()}
 
 
-def node_range(levels: Levels, boxes: Boxes, j: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first and last code that a published cell may stand for, per group.
+@dataclass(frozen=True)
+class Runs:
+    """The codes that published cells may stand for: run i, ``first[i]`` to ``last[i]``, belongs to ``group[i]``.
+
+    A node or an interval is one run, a set has one per value; groups stand in their order.
+    """
+
+    group: NDArray[np.int64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+
+    @property
+    def start(self) -> NDArray[np.int64]:
+        """Where the runs of each group begin."""
+        return np.flatnonzero(np.diff(self.group, prepend=-1))
+
+    def sums(self, often: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Per group, the sum of a figure over the codes that its cell may stand for."""
+        if not len(self.group):
+            return np.zeros(0)
+        running = np.concatenate([np.zeros(1), np.cumsum(often)])
+        return np.add.reduceat(running[self.last + 1] - running[self.first], self.start)
+
+
+def runs_of(levels: Levels, boxes: Boxes, j: int) -> Runs:
+    """What the published cells of a column may stand for.
 
     >>> import polars as pl
     >>> from shoal.core.hierarchy.prefix import Prefix
     >>> levels, codes = Prefix(length=2).compile(pl.Series(["ab", "ac"]))
-    >>> node_range(levels, Boxes(codes[None, :1], codes[None, 1:]), 0)
-    (array([0]), array([1]))
+    >>> runs_of(levels, Boxes(codes[None, :1], codes[None, 1:]), 0)
+    Runs(group=array([0]), first=array([0]), last=array([1]))
     """
-    low, high, floor = boxes.column(j)
+    first, last = _nodes(levels, boxes, j)
+    group = np.arange(len(first))
+    _, _, floor, members = boxes.column(j)
+    if members is None:
+        return Runs(group, first, last)
+    sets = levels.sets(members, floor)
+    times = np.where(sets, members.counts, 1)
+    group, first, last = (np.repeat(x, times) for x in (group, first, last))
+    inside = sets[group]
+    first[inside] = last[inside] = members.codes[np.repeat(sets, members.counts)]
+    return Runs(group, first, last)
+
+
+def _nodes(levels: Levels, boxes: Boxes, j: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first and last code of the node or interval that each group lies in."""
+    low, high, floor, _ = boxes.column(j)
     level = np.maximum(levels.meet(low, high), floor)
     first = np.empty(len(low), np.int64)
     last = np.empty(len(low), np.int64)

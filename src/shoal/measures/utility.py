@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from shoal.core.release import Boxes
 from shoal.core.table import Table
-from shoal.measures.loss import node_range
+from shoal.measures.loss import Runs, runs_of
 
 BLOCK = 1 << 18  # rows looked at together: memory does not grow with the table
 MOST_DISTINCT = 400  # distinct values: wider columns are left out of cross tables
@@ -81,13 +81,13 @@ def utility(table: Table, labels: NDArray[np.int32], boxes: Boxes) -> Utility:
 
 
 class _Column:
-    """A column's values, how often they occur, and the values behind each group's cell: a run of them."""
+    """A column's values, how often they occur, and the values behind each group's cell: runs of them."""
 
     def __init__(self, table: Table, matrix: NDArray[np.int32], boxes: Boxes, j: int) -> None:
         levels = table.levels[j]
         self.name, self.j = table.names[j], j
         self.frequency = np.bincount(matrix[:, j], minlength=levels.size).astype(np.float64)
-        self.first, self.last = node_range(levels, boxes, j)
+        self.runs = runs_of(levels, boxes, j)
         number = levels.values.dtype.is_numeric()
         self.numbers = levels.values.cast(float).fill_null(float("nan")).to_numpy() if number else None
 
@@ -104,16 +104,13 @@ class _Column:
     def expected(self) -> NDArray[np.float64]:
         """The mean of the values each group's cell may stand for."""
         known = np.where(np.isnan(self.values), 0.0, self.frequency)
-        weight = np.concatenate([np.zeros(1), np.cumsum(known)])
-        total = np.concatenate([np.zeros(1), np.cumsum(known * np.nan_to_num(self.values - self.middle))])
-        inside = weight[self.last + 1] - weight[self.first]
+        total = self.runs.sums(known * np.nan_to_num(self.values - self.middle))
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray((total[self.last + 1] - total[self.first]) / inside + self.middle)
+            return np.asarray(total / self.runs.sums(known) + self.middle)
 
     def covered(self) -> NDArray[np.float64]:
         """How many rows of the table have a value that a group's cell may stand for."""
-        running = np.concatenate([np.zeros(1), np.cumsum(self.frequency)])
-        return np.asarray(np.maximum(running[self.last + 1] - running[self.first], 1.0))
+        return np.asarray(np.maximum(self.runs.sums(self.frequency), 1.0))
 
 
 def _distance(matrix: NDArray[np.int32], a: _Column, b: _Column, sizes: NDArray[np.float64]) -> float:
@@ -126,18 +123,30 @@ def _distance(matrix: NDArray[np.int32], a: _Column, b: _Column, sizes: NDArray[
 
 
 def _spread(a: _Column, b: _Column, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rows of every group spread over the pairs of values behind its two cells, a rectangle.
+    """The rows of every group spread over the pairs of values behind its two cells: a rectangle, or several.
 
-    Corners are marked and summed up, so that a group costs four steps however wide its cells are.
+    Corners are marked and summed up, so that a rectangle costs four steps however wide it is.
     """
     width = len(b.frequency) + 1
     corners = np.zeros((len(a.frequency) + 1) * width)
-    share = sizes / (a.covered() * b.covered())
-    for row, column, sign in ((a.first, b.first, 1), (a.first, b.last + 1, -1), (a.last + 1, b.first, -1)):
+    one, other = _crossed(a.runs, b.runs)
+    share = (sizes / (a.covered() * b.covered()))[a.runs.group[one]]
+    top, bottom, left, right = a.runs.first[one], a.runs.last[one] + 1, b.runs.first[other], b.runs.last[other] + 1
+    for row, column, sign in ((top, left, 1), (top, right, -1), (bottom, left, -1), (bottom, right, 1)):
         corners += sign * np.bincount(row * width + column, weights=share, minlength=len(corners))
-    corners += np.bincount((a.last + 1) * width + b.last + 1, weights=share, minlength=len(corners))
     density = corners.reshape(-1, width).cumsum(0).cumsum(1)[:-1, :-1]
     return np.asarray(np.maximum(density, 0.0) * a.frequency[:, None] * b.frequency)
+
+
+def _crossed(a: Runs, b: Runs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Every run of a group in one column with every run of it in another."""
+    groups = len(a.start)
+    if len(a.group) == groups and len(b.group) == groups:  # no sets: a cell is one run
+        return np.arange(groups), np.arange(groups)
+    many = np.bincount(b.group, minlength=groups)
+    one = np.repeat(np.arange(len(a.group)), many[a.group])
+    begin = np.cumsum(many[a.group]) - many[a.group]
+    return one, np.arange(len(one)) - begin[one] + b.start[a.group[one]]
 
 
 Pairs = Iterable[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]  # numbers, and how often

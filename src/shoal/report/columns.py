@@ -80,6 +80,6 @@ def why_lost(dtype: pl.DataType, hierarchy: str, share: float | None) -> str:
     if share is None or share < NEARLY_ALL:
         return ""
     if hierarchy == "suppress":
-        words = "`suppress` knows all or nothing: a tree, a prefix or a path would keep a part."
+        words = "`suppress` knows all or nothing: a tree, a prefix, a path or `sets` would keep a part."
         return f"{words} If its texts are dates or numbers, declare its type." if dtype == pl.String else words
     return "Too many quasi columns, or too much promised, for so few rows: leave one out, or ask for less."

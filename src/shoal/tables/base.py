@@ -16,7 +16,7 @@ from shoal.core.release import Boxes, boxes_of
 from shoal.core.spec import Spec
 from shoal.core.table import Sensitive, Table
 from shoal.kernels.shared import promises as compiled
-from shoal.measures.loss import node_range
+from shoal.measures.loss import runs_of
 from shoal.promises.base import Promise
 from shoal.promises.rules import compile_rules
 
@@ -199,19 +199,21 @@ def _coverage(table: Table, boxes: Boxes) -> Coverage:
     """Which entries of the register each group's cells cover: by codes, where the verifier goes by texts."""
     assert table.register is not None
     entries, people = table.register.matrix, table.register.people
-    ranges = [node_range(levels, boxes, j) for j, levels in enumerate(table.levels)]
+    runs = [runs_of(levels, boxes, j) for j, levels in enumerate(table.levels)]
+    parts = [[np.split(x, r.start[1:]) for x in (r.first, r.last)] for r in runs]
 
     def covered() -> Iterator[NDArray[np.bool_]]:
-        known: dict[tuple[int, int, int], NDArray[np.bool_]] = {}
+        known: dict[tuple[int, bytes, bytes], NDArray[np.bool_]] = {}
         for group in range(len(boxes.low)):
             out = np.ones(len(entries), np.bool_)
-            for j, (low, high) in enumerate(ranges):
-                key = (j, int(low[group]), int(high[group]))
+            for j, (first, last) in enumerate(parts):
+                key = (j, first[group].tobytes(), last[group].tobytes())
                 if key not in known:
-                    known[key] = (entries[:, j] >= key[1]) & (entries[:, j] <= key[2])
-                    if len(known) * len(entries) > MOST_CELLS:
+                    if (len(known) + 1) * len(entries) > MOST_CELLS:
                         known.clear()
-                        known[key] = (entries[:, j] >= key[1]) & (entries[:, j] <= key[2])
+                    column = entries[:, j]
+                    ends = zip(first[group], last[group], strict=True)
+                    known[key] = np.logical_or.reduce([(column >= a) & (column <= b) for a, b in ends])
                 out &= known[key]
             yield out
 

@@ -18,8 +18,8 @@ from shoal.core.table import hierarchy_for
 def covers(distinct: pl.Series, column: Column, cells: Sequence[str | None], where: str) -> NDArray[np.bool_]:
     """``[value, cell]``: whether a cell may stand for a value. O(values x cells).
 
-    A number is covered by its interval, any value by a label that its own hierarchy gives it at some level. A value
-    that the hierarchy does not know is covered by nothing, not even by a suppressed cell: who was released had a known
+    A number is covered by its interval, any value by a set it is in, or by a label that its own hierarchy gives it at
+    some level. A value that the hierarchy does not know is covered by nothing, not even by a suppressed cell: who was released had a known
     one.
 
     >>> from shoal.core.hierarchy.prefix import Prefix
@@ -35,6 +35,7 @@ def covers(distinct: pl.Series, column: Column, cells: Sequence[str | None], whe
         levels, codes = hierarchy.compile(values, where=where)
     except UsageError:  # another type, or beyond the declared domain
         return out
+    sets = _sets(cells) if levels.most else {}
     known = (codes >= 0) & ~missing
     rows = np.flatnonzero(known)
     for at in range(levels.depth):
@@ -42,6 +43,8 @@ def covers(distinct: pl.Series, column: Column, cells: Sequence[str | None], whe
         for row, label in zip(rows, labels, strict=True):
             if label in place:
                 out[row, place[label]] = True
+            if at == 0 and label in sets:
+                out[row, sets[label]] = True
     if values.dtype.is_numeric():
         numbers = values.cast(pl.Float64).fill_null(np.nan).to_numpy()
         for text, at in place.items():
@@ -58,4 +61,13 @@ def covers(distinct: pl.Series, column: Column, cells: Sequence[str | None], whe
         for text in (None, SUPPRESSED):
             if text in place:
                 out[missing, place[text]] = True
+    return out
+
+
+def _sets(cells: Sequence[str | None]) -> dict[str, list[int]]:
+    """The sets that each value is in."""
+    out: dict[str, list[int]] = {}
+    for at, text in enumerate(cells):
+        for member in read(text).members:
+            out.setdefault(member, []).append(at)
     return out

@@ -133,7 +133,7 @@ class Growing:
         cells, columns = {}, []
         for j, name in enumerate(table.names):
             widened, _, value_of = self._widened(name)
-            low, high, floor = boxes.column(j)
+            low, high, floor, _ = boxes.column(j)  # sets do not grow, and were refused
             level = np.maximum(widened.levels.meet(low, high), floor).astype(np.int8)
             leaf, height = widened.published(low, level)
             # exact values nobody needs to name a node by are forgotten, those of withheld rows among them

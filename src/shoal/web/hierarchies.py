@@ -40,6 +40,7 @@ def kinds_for(dtype: pl.DataType) -> dict[str, str]:
         "prefix": "loses its last characters",
         "path": "loses its last steps",
         "grid": "positions on a grid",
+        "sets": "the few values of each group, as a set",
         "suppress": "all or nothing",
     }
 

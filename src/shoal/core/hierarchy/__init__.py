@@ -15,6 +15,7 @@ HIERARCHIES: Family[Hierarchy] = Family(
         "calendar": "calendar:Calendar",
         "grid": "grid:Grid",
         "suppress": "suppress:Suppress",
+        "sets": "sets:Sets",
         "custom": "custom:Custom",
     },
 )
