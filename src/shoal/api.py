@@ -53,6 +53,7 @@ class Asked(TypedDict, total=False):
     schema: Schema | None
     weights: Mapping[str, float] | None
     losses: Mapping[str, str] | None
+    at_most: Mapping[str, int] | None
     k: int | None
     l: float | None
     t: float | None
@@ -78,7 +79,8 @@ def anonymize(data: Any, **asked: Unpack[Asked]) -> Release:
     each combination of quasi values; ``l`` and ``t`` speak about each sensitive column; ``promises`` takes any others.
     ``cells="bounds"``: two typed columns per number (``age_low``, ``age_high``), for models; ``"struct"``: typed cells.
     ``method``, ``effort``: how groups are found. ``weights``: what a column's detail is worth. ``losses``: how that of
-    numbers is measured (``rank``, ``log``, ``linear``). ``policy`` and ``view`` instead of columns: a policy file says
+    numbers is measured (``rank``, ``log``, ``linear``). ``at_most``: the highest level a column may be published at, 0
+    for one that is never generalized. ``policy`` and ``view`` instead of columns: a policy file says
     it all, and ``k``, ``l``, ``t`` may only make it stronger. ``seed``: without one it is drawn in secret; with one the
     same call gives the same release. ``keep_order`` leaves rows as they came, and ``waive`` accepts a risk by name: the
     report says so. ``previous``: earlier releases of the same people (frames or files); the promises must also hold for

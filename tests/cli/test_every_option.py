@@ -110,7 +110,7 @@ SAMPLES: dict[str, list[str]] = {
     "--report": ["r.json"], "--cells": ["struct"], "--dry-run": [], "--json": [],
     "--policy": ["visits.yaml"], "--view": ["ward"], "--quasi": ["sex"], "--hierarchy": ["zip=prefix:5"],
     "--sensitive": ["sex"], "--plain": ["med"], "--subject": ["pid"], "--weight": ["age=9"], "--loss": ["age=rank"],
-    "--k": ["7"], "--sampling-weight": ["age"], "--special": ["1"],
+    "--at-most": ["age=0"], "--k": ["7"], "--sampling-weight": ["age"], "--special": ["1"],
     "--promise": ["alpha-k-anonymity:alpha=.9:k=4:column=diag"], "--register": ["t.csv"],
     "--save-model": ["kept.model"], "--model": ["no.model"],
     "--l": ["2"], "--t": ["0.9"], "--p": ["2"], "--series": [], "--id": ["W0"], "--time": ["when"],

@@ -22,7 +22,7 @@ from shoal.cli.terminal import (
     split_by,
     telling,
 )
-from shoal.cli.words import hierarchies, number, promise_word
+from shoal.cli.words import hierarchies, level, number, promise_word
 from shoal.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,6 +77,9 @@ class Columns:
     loss
         How the loss of a column of numbers is measured: `income=rank` (share of rows inside an interval), `=log`, or
         `=linear`. By itself it is rank where tails are heavy, else linear.
+    at_most
+        The highest level that a column may be published at: `zip=2`; `sex=0` is never generalized. Rows that no group
+        can hold within it are withheld.
     """
 
     quasi: Names = None
@@ -86,6 +89,7 @@ class Columns:
     subject: str | None = None
     weight: Names = None
     loss: Names = None
+    at_most: Names = None
 
 
 @Parameter(name="*")
@@ -347,6 +351,8 @@ def wishes(*groups: Any, **more: Any) -> Wishes:
         stated["weights"] = {n: number(v, "--weight") for n, v in pairs(stated.pop("weight"), "--weight").items()}
     if "loss" in stated:
         stated["losses"] = pairs(stated.pop("loss"), "--loss")
+    if "at_most" in stated:
+        stated["at_most"] = {n: level(v, "--at-most") for n, v in pairs(stated["at_most"], "--at-most").items()}
     if "," in (stated.get("value") or ""):
         stated["value"] = names([stated["value"]])
     if "promise" in stated:

@@ -63,6 +63,13 @@ def promise_word(value: str) -> Promise:
     return PROMISES.decode({"use": use, **given}, "--promise")
 
 
+def level(text: str, option: str) -> int:
+    """A level of a word like ``zip=2``."""
+    if not text.isdecimal():
+        raise UsageError("expected a level, a whole number from 0 on", where=option, hint="for example zip=2")
+    return int(text)
+
+
 def number(text: str, option: str) -> float:
     """A number of a word like ``age=2``."""
     try:

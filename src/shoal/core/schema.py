@@ -25,10 +25,11 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ``weight`` scales the loss of a quasi column. ``loss`` says how that of numbers is measured: by their own
     distance (``linear``), by the share of rows between the two ends (``rank``), or by their order of magnitude
     (``log``); unless it is said, ``rank`` where tails are heavy (:mod:`shoal.core.scale`), else ``linear``.
-    ``unit``, ``late`` and ``ahead`` belong to the time column of a stream: how late an event may come, and how far
-    ahead of the stream's clock one person alone may move it (by default an hour, for z-anonymity its window;
-    ``0s``: not at all, two people must agree on every step of the clock). ``derive`` makes the column from others
-    of the row; a column of that name in the data is then not read.
+    ``at_most`` is the highest level that its cells may be published at, 0 for a column that is never generalized; rows
+    that no group can hold within it are withheld. ``unit``, ``late`` and ``ahead`` belong to the time column of a
+    stream: how late an event may come, and how far ahead of the stream's clock one person alone may move it (by
+    default an hour, for z-anonymity its window; ``0s``: not at all, two people must agree on every step of the clock).
+    ``derive`` makes the column from others of the row; a column of that name in the data is then not read.
 
     >>> Column("quasi", type="int", weight=2.0).role
     'quasi'
@@ -45,8 +46,13 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ahead: str | None = None
     derive: Derive | None = None
     loss: LossScale | None = None
+    at_most: int | None = None
 
     def __post_init__(self) -> None:
+        if self.at_most is not None and (self.at_most < 0 or self.role != "quasi"):
+            raise UsageError(
+                "`at_most` is a level of a quasi column, and not below 0", where="column", hint="for example 2"
+            )
         if not 0 < self.weight < float("inf"):
             raise UsageError("`weight` must be positive and finite", where="column", hint="for example 2")
         if self.format is not None and self.type is None:
@@ -72,7 +78,7 @@ def declared(column: Column) -> dict[str, Any]:
     'quasi'
     """
     plain: dict[str, Any] = msgspec.to_builtins(column, enc_hook=repr)
-    for name in ("derive", "loss"):
+    for name in ("derive", "loss", "at_most"):
         if getattr(column, name) is None:
             del plain[name]
     return plain
@@ -149,11 +155,14 @@ class Schema(msgspec.Struct, frozen=True):
         subject: str | None = None,
         weights: Mapping[str, float] | None = None,
         losses: Mapping[str, LossScale] | None = None,
+        at_most: Mapping[str, int] | None = None,
     ) -> Schema:
         """A schema from lists of names, as the short calls (``shoal.api``) take them."""
-        weights, losses = weights or {}, losses or {}
+        weights, losses, at_most = weights or {}, losses or {}, at_most or {}
         columns = {
-            name: Column("quasi", hierarchy=h, weight=weights.get(name, 1.0), loss=losses.get(name))
+            name: Column(
+                "quasi", hierarchy=h, weight=weights.get(name, 1.0), loss=losses.get(name), at_most=at_most.get(name)
+            )
             for name, h in quasi.items()
         }
         more: list[tuple[Role, list[str]]] = [
@@ -167,7 +176,8 @@ class Schema(msgspec.Struct, frozen=True):
                 if name in columns:
                     raise UsageError(f"column {name!r} is declared twice", where="schema", hint="give it one role")
                 columns[name] = Column(role)
-        for what, given in (("weights", weights), ("losses", losses)):
+        stated: dict[str, Mapping[str, Any]] = {"weights": weights, "losses": losses, "at_most": at_most}
+        for what, given in stated.items():
             if unknown := set(given) - set(quasi):
                 raise UsageError(
                     f"{what} for columns that are not quasi: {', '.join(sorted(unknown))}",
@@ -175,3 +185,12 @@ class Schema(msgspec.Struct, frozen=True):
                     hint="weigh the columns an outsider may know",
                 )
         return cls(columns)
+
+
+def refuse_limits(schema: Schema, why: str) -> None:
+    """An error where the limit of a column could not be kept.
+
+    >>> refuse_limits(Schema({"age": Column("quasi")}), "a stream")
+    """
+    if limited := next((name for name, column in schema.columns.items() if column.at_most is not None), None):
+        raise UsageError(f"`at_most` cannot be kept: {why}", where=f"column {limited!r}", hint="leave it out")

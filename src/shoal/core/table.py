@@ -79,6 +79,7 @@ class Table:
     known: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # rows whose value its hierarchy knows, and all
     register: Register | None = None
     whole: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # of a part: see Domain.shares
+    limits: Mapping[int, int] = field(default_factory=dict)  # the highest level that a column may be published at
 
     @property
     def size(self) -> int:
@@ -152,7 +153,24 @@ def code(frame: pl.DataFrame, schema: Schema, *, where: str = "table", domain: D
         reasons,
         counts,
         whole={} if domain is None else domain.shares,
+        limits=_limits(schema, levels),
     )
+
+
+def _limits(schema: Schema, levels: tuple[Levels, ...]) -> dict[int, int]:
+    """The limits of columns, by their places; the root is none."""
+    out = {}
+    for j, (name, compiled) in enumerate(zip(schema.quasi, levels, strict=True)):
+        limit = schema[name].at_most
+        if limit is not None and compiled.size and limit >= compiled.depth:
+            raise UsageError(
+                f"`at_most: {limit}` is above the highest level, {compiled.depth - 1}",
+                where=f"column {name!r}",
+                hint="0 is the value itself, the highest level is `*`",
+            )
+        if limit is not None and limit < compiled.depth - 1:
+            out[j] = limit
+    return out
 
 
 def hierarchy_for(series: pl.Series, column: Column) -> Hierarchy:

@@ -75,6 +75,7 @@ def _column() -> dict[str, Any]:
                     "derive": {"$ref": "#/$defs/derive"},
                     "weight": {"type": "number", "exclusiveMinimum": 0},
                     "loss": {"enum": list(get_args(LossScale)), "description": "how the loss of numbers is measured"},
+                    "at_most": {"type": "integer", "minimum": 0, "description": "the highest level it is published at"},
                     "missing": {"enum": ["value", "suppress"]},
                     "unit": {"enum": ["s", "ms", "us", "ns"]},
                     "late": {"type": "string"},

@@ -187,6 +187,19 @@ def losses(argument: Argument, value: Any) -> Mapping[str, str]:
     return dict(value)
 
 
+def at_most(argument: Argument, value: Any) -> Mapping[str, int]:
+    """The highest level that columns may be published at.
+
+    >>> at_most(Argument("at_most", "at_most"), {"zip": 2})
+    {'zip': 2}
+    """
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        argument.refuse("a level per column", value, 'for example at_most={"zip": 2}')
+    if any(isinstance(v, bool) or not isinstance(v, int) or v < 0 for v in value.values()):
+        argument.refuse("levels from 0 on, as whole numbers", value, 'for example at_most={"zip": 2}')
+    return dict(value)
+
+
 def promises(argument: Argument, value: Any) -> list[Promise]:
     """Promises as values."""
     many = [value] if isinstance(value, Promise) else value

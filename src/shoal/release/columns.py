@@ -29,6 +29,7 @@ def schema_of(wishes: Wishes) -> Schema:
         subject=wishes.take("subject"),
         weights=wishes.take("weights"),
         losses=wishes.take("losses"),
+        at_most=wishes.take("at_most"),
     )
 
 

@@ -10,6 +10,7 @@ import dataclasses
 from typing import Any
 
 from shoal.core.errors import PolicyError
+from shoal.core.schema import refuse_limits
 from shoal.policy.document import Policy, View
 from shoal.promises.base import those_about
 from shoal.release.adversary import LINKED_ROWS, UNIQUE_PLAIN
@@ -121,6 +122,7 @@ def _curves_of_policy(policy: Policy, chosen: View, view: RoleView, more: dict[s
     from shoal.release.curve_options import is_compact, with_means
     from shoal.release.curves import CurvesJob, about_curves, view_reading
 
+    refuse_limits(policy.schema, "curves are released under envelopes")
     _, others = about_curves(more["promises"])
     nothing_to_waive(wishes, more, OF_CURVES)
     reading = series_words(wishes, chosen.method, others=others)

@@ -31,6 +31,7 @@ from shoal.release.adversary import Adversary
 from shoal.release.base import GIVEN, SECRET, Job
 from shoal.release.earlier import Known, nodes_of
 from shoal.release.judge import Judge
+from shoal.release.limits import limits_kept
 from shoal.release.remarks import SMALL, homogeneous, outliers, rerun, spellings
 from shoal.report.columns import masked as with_masks
 from shoal.report.columns import published
@@ -38,6 +39,7 @@ from shoal.report.measured import table_risk
 from shoal.report.model import Report
 from shoal.tables import TableMethod
 from shoal.tables.base import Progress, looks_at_values, silent
+from shoal.tables.limits import parts_of
 from shoal.tables.model import Model
 from shoal.tables.model_file import model_file, save
 from shoal.verifier import Verdict
@@ -86,7 +88,7 @@ class TableJob(Job):
         if self.register is not None:
             table = beside_register(table, rows, schema, self.register)
         refuse_few(table.known, least=0)
-        method = self.method_for(table.size)
+        method = self.method_for(int(np.bincount(parts_of(table)).min()) if table.limits and table.size else table.size)
         progress(0.1, "grouping")
         grouping = method.group(table, self.promises, seed=seed, progress=progress)
         # groups that read alike are one group for everyone outside, so they are judged and counted as one
@@ -189,6 +191,9 @@ class TableJob(Job):
         nodes = None if self.register is None else nodes_of(table)
         judge = Judge(schema, self.promises, register=self.register)
         verdict = judge.demand(released, people=whose, levels=levels, every_row=True, nodes=nodes)
+        verdict = judge.insist(
+            msgspec.structs.replace(verdict, findings=(*verdict.findings, *limits_kept(released, table)))
+        )
         adversary = Adversary(schema, self.promises, self.view, self.waived)
         found = adversary.demand(released, whose, levels)
         if self.previous:

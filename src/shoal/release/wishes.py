@@ -29,6 +29,7 @@ KNOWN: dict[str, Check] = {
     "schema": arguments.schema,
     "weights": arguments.weights,
     "losses": arguments.losses,
+    "at_most": arguments.at_most,
     "promises": arguments.promises,
     "method": arguments.method,
     "effort": arguments.effort,

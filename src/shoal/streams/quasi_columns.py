@@ -103,6 +103,12 @@ def column_of(name: str, column: Column, key: bytes, *, leafless: bool) -> Numbe
             where=f"column {name!r}",
             hint="leave it out",
         )
+    if column.at_most is not None:
+        raise UsageError(
+            "`at_most` cannot be kept: a stream must release or withhold before it has seen all rows",
+            where=f"column {name!r}",
+            hint="leave it out",
+        )
     hierarchy = column.hierarchy
     if hierarchy is None and column.type in ("int", "float"):
         hierarchy = Range()  # says what it needs

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
-from shoal.core.schema import Schema
+from shoal.core.schema import Schema, refuse_limits
 from shoal.core.time import Duration, EventTime, duration
 from shoal.promises.base import Promise
 from shoal.promises.z_anonymity import ZAnonymity
@@ -164,6 +164,7 @@ class RunningZ(Running):
     def __init__(self, spec: ZAnon, schema: Schema, promise: ZAnonymity, key: bytes, snapshot: bytes | None) -> None:
         if not schema.quasi:
             raise UsageError("no column has the role `quasi`", where="z-anonymity", hint="declare what is counted")
+        refuse_limits(schema, "z-anonymity publishes the lowest level that enough people share")
         time = EventTime.of(schema)
         self.spec, self._schema = spec, schema
         self.engine = ZEngine(

@@ -74,11 +74,15 @@ class TableMethod(Spec, frozen=True, kw_only=True):
     def group(
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
     ) -> Grouping:
-        """Group the rows of ``table`` so that every group keeps every promise.
+        """Group the rows of ``table`` so that every group keeps every promise, and every limit of a column.
 
         Where a promise has no complete rule, or speaks about values of people who have several rows, the cost of
         :func:`shoal.tables.uphold.uphold` is added: there groups that read alike need not keep it together.
         """
+        if table.limits:
+            from shoal.tables.limits import group_within
+
+            return group_within(self, table, promises, seed=seed, progress=progress)
         rules = [p.rule() for p in promises]
         formed = self._formed(table, promises, seed=seed, progress=progress)
         repeated = table.people is not None and table.crowd < table.size

@@ -15,7 +15,7 @@ from shoal.core.frames import require
 from shoal.core.groups import Groups
 from shoal.core.levels import Levels
 from shoal.core.release import read_alike, recode
-from shoal.core.schema import Schema
+from shoal.core.schema import Schema, refuse_limits
 from shoal.core.table import Table, code, factorize
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
@@ -76,6 +76,7 @@ class Continuous:
             raise UsageError(
                 "a method that suppresses rows cannot be used here: what was published stays", where="continuous mode"
             )
+        refuse_limits(schema, "what was published stays, and later rows may find no group within it")
         self.schema = schema
         self.promises = list(promises)
         self.publish = publish

@@ -19,8 +19,8 @@ def covers(distinct: pl.Series, column: Column, cells: Sequence[str | None], whe
     """``[value, cell]``: whether a cell may stand for a value. O(values x cells).
 
     A number is covered by its interval, any value by a set it is in, or by a label that its own hierarchy gives it at
-    some level. A value that the hierarchy does not know is covered by nothing, not even by a suppressed cell: who was released had a known
-    one.
+    some level. A value that the hierarchy does not know is covered by nothing, not even by a suppressed cell: who was
+    released had a known one.
 
     >>> from shoal.core.hierarchy.prefix import Prefix
     >>> covers(pl.Series(["101", "201"]), Column("quasi", hierarchy=Prefix(3)), ["10*", "*"], "zip").tolist()

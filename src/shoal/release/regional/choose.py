@@ -17,6 +17,7 @@ from shoal.connect.sql import is_address
 from shoal.connect.types import Tell, quiet
 from shoal.core.errors import UsageError
 from shoal.core.release import Release
+from shoal.core.schema import refuse_limits
 from shoal.release.base import Job
 from shoal.release.regional.files import private_folder, release_files
 from shoal.release.regional.prepared import prepared
@@ -154,6 +155,7 @@ def refuse_in_regions(job: TableJob) -> None:
             f"{job.method.use} gives whole columns one level, which regions would not",
         ),
     }
+    refuse_limits(job.schema, "a part that is cut in two by regions may find no group; give more memory (--memory)")
     for option, (asked, words) in why.items():
         if asked:
             raise UsageError(words, where=option, hint="leave it out, or give more memory (--memory)")
