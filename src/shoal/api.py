@@ -73,18 +73,17 @@ class Asked(TypedDict, total=False):
 def anonymize(data: Any, **asked: Unpack[Asked]) -> Release:
     """A verified release of a table, the same kind of frame that came in, in an order that tells nothing.
 
-    ``quasi``: the columns an outsider may know; with hierarchies if you give a mapping (a name, a file of a tree, a
-    spec). ``sensitive``: columns an outsider must not learn. ``plain``: further columns to show unchanged. A column
-    you do not declare is left out. ``subject`` says whose row it is: people are counted, not rows. ``k`` people share
-    each combination of quasi values; ``l`` and ``t`` speak about each sensitive column; ``promises`` takes any others.
-    ``cells="bounds"``: two typed columns per number (``age_low``, ``age_high``), for models; ``"struct"``: typed cells.
-    ``method``, ``effort``: how groups are found. ``weights``: what a column's detail is worth. ``losses``: how that of
-    numbers is measured (``rank``, ``log``, ``linear``). ``at_most``: the highest level a column may be published at, 0
-    for one that is never generalized. ``policy`` and ``view`` instead of columns: a policy file says
-    it all, and ``k``, ``l``, ``t`` may only make it stronger. ``seed``: without one it is drawn in secret; with one the
-    same call gives the same release. ``keep_order`` leaves rows as they came, and ``waive`` accepts a risk by name: the
-    report says so. ``previous``: earlier releases of the same people (frames or files); the promises must also hold for
-    who has them. ``positions`` of the release tells, in memory only, which input row each released row is.
+    ``quasi``: the columns an outsider may know; in a mapping, with hierarchies (a name, a file of a tree, a spec).
+    ``sensitive``: columns an outsider must not learn. ``plain``: further ones to show. What you do not declare is left
+    out. ``subject`` says whose row it is: people are counted, not rows. ``k`` people share each combination of quasi
+    values; ``l`` and ``t`` speak about each sensitive column; ``promises`` takes any others. ``cells="bounds"``: two
+    typed columns per number (``age_low``, ``age_high``), for models; ``"struct"``: typed cells. ``method``, ``effort``:
+    how groups are found. ``weights``, ``losses``, ``at_most``: what a column's detail is worth, how that of numbers is
+    measured, how high a level it may have. ``policy`` and ``view`` instead of columns: the policy says it all; ``k``,
+    ``l``, ``t`` may only make it stronger. ``seed``: drawn in secret; with one the same call gives the same release.
+    ``keep_order``: rows as they came; ``waive`` accepts a risk by name: the report says so. ``previous``: earlier
+    releases of the same people (frames or files); the promises must also hold for who has them. ``positions`` of the
+    release: which input row each row is, in memory only.
 
     Raises :class:`PromiseError` if a promise cannot be kept; nothing unverified is ever returned.
 
@@ -136,13 +135,7 @@ def _run(data: Any, asked: dict[str, Any], promising: str | None) -> Release:
     return job.run(data) if progress is None else job.run(data, progress=progress)
 
 
-def verify(
-    data: Any,
-    *,
-    people: Any = None,
-    original: Any = None,
-    **asked: Any,
-) -> Verdict:
+def verify(data: Any, *, people: Any = None, original: Any = None, **asked: Any) -> Verdict:
     """Judge released data against promises, by code that knows no method. True if every promise is kept.
 
     ``quasi``, ``sensitive``, ``k``, ``l``, ``t``, ``promises``, ``schema``: as for :func:`anonymize`; or a ``policy``

@@ -13,11 +13,14 @@ from shoal.core.table import Table
 from shoal.kernels.shared.promises import Rules
 from shoal.promises.base import Promise
 from shoal.promises.rules import compile_rules
-from shoal.tables.base import Grouping, Progress, silent
+from shoal.tables.base import Grouping, Progress, silent, taken
 from shoal.tables.settle import Labels, Settled
 
 if TYPE_CHECKING:
     from shoal.kernels.tables.neighbours import Crowd
+
+MOST_CELLS = 1_000_000  # of a table that is one forest: neighbours are sought among all rows
+REGION = 8_192  # rows, of larger ones
 
 
 class Forest(Settled, frozen=True, tag="forest"):
@@ -38,7 +41,9 @@ class Forest(Settled, frozen=True, tag="forest"):
     the loss. ``suppress`` is the share of rows that may be suppressed where a group breaks l or t.
 
     Cost: a nearest-neighbour search per row, by branch and bound over the distinct rows: between O(rows log rows) and
-    O(rows² x columns), by how alike rows are; memory O(rows x columns), never an edge that is not in the forest.
+    O(rows² x columns), by how alike rows are; memory O(rows x columns), never an edge that is not in the forest. A
+    table of more than a million cells is first cut into regions of about 8,192 rows (:mod:`shoal.tables.regions`), a
+    forest each: the bound then holds within each region.
 
     >>> import polars as pl
     >>> from shoal.core.schema import Schema
@@ -60,16 +65,19 @@ class Forest(Settled, frozen=True, tag="forest"):
 
     def part(self, table: Table, rules: Rules, seed: int, progress: Progress) -> Labels:
         """See :class:`Settled`. The seed decides which component grows first."""
-        from shoal.kernels.tables.decompose import decompose
-        from shoal.kernels.tables.forest import build, plant
+        from shoal.tables.regions import cut
 
-        # in the order of the sorted rows, components would always grow from one corner of the table
-        order = np.random.default_rng(seed).permutation(table.size)
-        progress(0.1, "forest")
-        target, _, _ = build(crowd_of(table), table.shape(), rules, order)
-        progress(0.7, "decomposition")
-        labels: Labels = decompose(plant(target, rules.k), rules, oversized(rules.k))[0]
-        return labels
+        if table.matrix.size <= MOST_CELLS:
+            return _planted(table, rules, seed)
+        region = cut(table.matrix, table.shape(), max(REGION, 8 * rules.k)).of(table.matrix)
+        out, made = np.empty(table.size, np.int32), 0
+        for at in np.unique(region):
+            here = region == at
+            labels = _planted(taken(table, here), _rules_of(rules, here), seed)
+            out[here] = labels + made
+            made += int(labels.max()) + 1
+            progress(0.8 * made * rules.k / table.size, "forest, region by region")
+        return out
 
     def form(
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
@@ -81,6 +89,27 @@ class Forest(Settled, frozen=True, tag="forest"):
         if not self.improve:
             return found
         return Grouping(improve(table, compile_rules(table, promises), found.labels, self.improve, seed))
+
+
+def _planted(table: Table, rules: Rules, seed: int) -> Labels:
+    """The components of one forest over all rows, cut where they are too large."""
+    from shoal.kernels.tables.decompose import decompose
+    from shoal.kernels.tables.forest import build, plant
+
+    # in the order of the sorted rows, components would always grow from one corner of the table
+    order = np.random.default_rng(seed).permutation(table.size)
+    target, _, _ = build(crowd_of(table), table.shape(), rules, order)
+    labels: Labels = decompose(plant(target, rules.k), rules, oversized(rules.k))[0]
+    return labels
+
+
+def _rules_of(rules: Rules, rows: NDArray[np.bool_]) -> Rules:
+    """The rules for some of the rows, numbered anew; values are still compared with the whole table."""
+
+    def of(entries: NDArray[np.int32]) -> NDArray[np.int32]:
+        return np.ascontiguousarray(entries[..., rows]) if entries.shape[-1] else entries
+
+    return rules._replace(person=of(rules.person), value=of(rules.value), pair=of(rules.pair))
 
 
 def oversized(k: int) -> int:
