@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +20,9 @@ from shoal.kernels.tables.decompose import decompose
 from shoal.kernels.tables.forest import build, plant
 from shoal.kernels.tables.neighbours import edge_cost, nearest_outside, pair_costs
 from shoal.promises.k_anonymity import KAnonymity
+from shoal.promises.l_diversity import LDiversity
 from shoal.promises.rules import compile_rules
+from shoal.tables.base import groups_of
 from shoal.tables.forest import Forest, crowd_of, largest, oversized
 
 CODES = st.tuples(st.integers(0, 9), st.sampled_from(["aa", "ab", "ba", "bb", "cc"]), st.sampled_from("xyz"))
@@ -158,3 +161,21 @@ def test_the_groups_cost_at_most_the_bound_times_the_optimum(rows, weights, k, s
     labels = Forest().group(table, [KAnonymity(k)], seed=seed).labels
     cost = sum(generalization(table, np.flatnonzero(labels == g)) for g in np.unique(labels))
     assert cost <= oversized(k) * optimum(table, k) + 1e-9
+
+
+@pytest.mark.parametrize("asked", [[KAnonymity(3)], [KAnonymity(2), LDiversity(2, "d")]])
+def test_regions_of_a_large_table_keep_promises(monkeypatch, asked):
+    import shoal.tables.forest as forest
+
+    rng = np.random.default_rng(5)
+    frame = pl.DataFrame(
+        {"n": rng.integers(0, 10, 120), "s": rng.choice(list("abc"), 120), "d": rng.integers(0, 3, 120)}
+    )
+    table = code(frame, Schema.build(quasi={"n": Range(min=0, max=9), "s": Suppress()}, sensitive=["d"]))
+    monkeypatch.setattr(forest, "MOST_CELLS", 10)
+    monkeypatch.setattr(forest, "REGION", 20)
+    made = forest.Forest().group(table, asked, seed=1)
+    groups = groups_of(table, made.labels)
+    assert groups.count > 6  # not one group per region
+    assert all(promise.judge(groups).kept for promise in asked)
+    assert (made.labels >= 0).all()

@@ -107,6 +107,13 @@ def test_the_judge_reads_texts(cells: list[str | None], kept: bool) -> None:
     assert [f.kept for f in limits_kept(pl.DataFrame({"zip": cells}, schema={"zip": pl.String}), table)] == [kept]
 
 
+def test_a_comparison_says_which_methods_keep_no_limits() -> None:
+    found = shoal.compare(_people(40, 3), quasi=QUASI, k=[2], at_most={"sex": 0})
+    assert {row.method for row in found.rows if row.gcp is None} == {"datafly", "lattice"}
+    with pytest.raises(UsageError, match="whole columns one level"):
+        shoal.compare(_people(40, 3), quasi=QUASI, k=[2], at_most={"sex": 0}, methods=["lattice"])
+
+
 def test_what_cannot_be_kept_is_refused() -> None:
     frame = _people(40, 3)
     for method in ("datafly", "lattice"):

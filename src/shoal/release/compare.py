@@ -19,6 +19,7 @@ from shoal.measures.loss import loss
 from shoal.measures.risk import risk
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
+from shoal.release.limits import limits_kept
 from shoal.report.chart import Axis, Points, Scatter
 from shoal.report.page import Grid, Picture, Section, Verdict, Words, page
 from shoal.tables import TABLE_METHODS, TableMethod
@@ -136,7 +137,9 @@ def compare(
         start = time.process_time()
         try:
             grouping = method.group(table, asked, seed=seed)
-        except PromiseError as error:
+        except (PromiseError, UsageError) as error:
+            if methods and isinstance(error, UsageError):  # asked for by name
+                raise
             rows.append(Row(_name(method), k, note=error.message))
             continue
         seconds = time.process_time() - start
@@ -144,8 +147,8 @@ def compare(
         released, groups = recode(frame, schema, table, labels, boxes)
         whose = None if people is None else people.filter(pl.Series(groups >= 0))
         verdict = verify(released, schema.quasi, asked, people=whose, levels=levels, every_row=True)
-        if not verdict.kept:
-            rows.append(Row(_name(method), k, note=str(next(f for f in verdict.findings if not f.kept))))
+        if broken := next((f for f in (*verdict.findings, *limits_kept(released, table)) if not f.kept), None):
+            rows.append(Row(_name(method), k, note=str(broken)))
             continue
         found = loss(table, labels, boxes, k=k, rows=frame.height)
         chance = risk(_people_per_group(groups, people))
