@@ -116,7 +116,8 @@ def _matches(
         return np.ones(len(texts), np.bool_)
     cell = read(text)
     if cell.kind == "set" and text not in nodes:
-        return np.any([_matches(column, member, nodes, unknown=False) for member in cell.members], axis=0)
+        found = [_matches(column, member, nodes, unknown=False) for member in cell.members]
+        return np.asarray(np.any(found, axis=0))
     if cell.kind == "interval" and numbers is not None:
         with np.errstate(invalid="ignore"):
             upper = numbers <= cell.high if cell.closed else numbers < cell.high

@@ -135,8 +135,8 @@ def looks_at_values(promises: Sequence[Promise]) -> bool:
     return any(p.sensitive is not None for p in promises)
 
 
-def taken(table: Table, kept: NDArray[np.bool_]) -> Table:
-    """The table of some of its rows."""
+def taken(table: Table, kept: NDArray[np.bool_] | NDArray[np.int64]) -> Table:
+    """The table of some of its rows, by a mark for each or by their numbers in order."""
     return dataclasses.replace(
         table,
         matrix=table.matrix[kept],

@@ -117,7 +117,8 @@ def _refuse(method: TableMethod, promises: Sequence[Promise]) -> None:
             where="at_most",
             hint="leave one of them out",
         )
-    if relative and getattr(method, "suppress", 0):
+    suppress: float = getattr(method, "suppress", 0.0)
+    if relative and suppress:
         raise UsageError(
             "what the method suppresses in one part changes what groups of others are compared with",
             where="suppress",
