@@ -141,6 +141,7 @@ def test_what_is_no_table_is_refused_at_once(
     answer = visitor.put("/upload", params={"name": name}, content=content)
     assert answer.status_code == 422
     assert words in answer.json()["message"]
+    assert answer.json()["where"] == name
     assert not list(studio.folder.iterdir())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sqlite3
 from pathlib import Path
@@ -64,12 +65,15 @@ def test_a_table_with_another_separator_and_a_spaced_name(visitor: TestClient, s
     same_as_the_command_line(visitor, project, content, tmp_path)
 
 
-def test_curves(visitor: TestClient, studio: Studio, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["kapra", "banded"])
+def test_curves(visitor: TestClient, studio: Studio, tmp_path: Path, method: str) -> None:
     content = sales_curves(60, 12, seed=1).write_csv().encode()
     project = opened(visitor, studio, "sales.csv", content)
     assert project.chosen.kind == "curves"
+    assert 'data-chart="curves"' in visitor.get(f"/p/{project.id}/data").text
     assert post(visitor, project, "promise", k="6", p="3") == 303
-    run(visitor, project, seed="4")
+    run(visitor, project, series=method, seed="4")
+    assert f"use: {method}" in project.chosen.policy()
     same_as_the_command_line(visitor, project, content, tmp_path)
     assert "envelope-0" in visitor.get(f"/p/{project.id}/release").text
 
@@ -115,6 +119,27 @@ def test_a_tree_as_arx_writes_it_is_imported_into_the_policy(
     assert wrong.status_code == 422
     run(visitor, project, method="mondrian", seed="2", **{"waive-linked-rows": "on"})
     same_as_the_command_line(visitor, project, content, tmp_path)
+
+
+def test_going_on_keeps_what_was_typed(visitor: TestClient, studio: Studio) -> None:
+    project = opened(visitor, studio, "patients.csv", PATIENTS.write_csv().encode())
+    sent = {"version": project.version, "k": "7", "l": "", "next": "choose"}
+    answer = visitor.post(f"/p/{project.id}/promise", data=sent)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/p/{project.id}/choose")
+    assert project.chosen.settings.k == 7
+
+
+def test_groups_are_counted_in_people_where_there_are_any(visitor: TestClient, studio: Studio) -> None:
+    rows = pl.DataFrame({"pid": [1, 1, 1, 2, 3, 4], "age": [30, 30, 30, 30, 60, 60], "sex": list("fffffm")})
+    project = opened(visitor, studio, "visits.csv", rows.write_csv().encode())
+    at = {name: i for i, name in enumerate(project.chosen.columns)}
+    roles = {f"role-{at['pid']}": "subject", f"role-{at['age']}": "quasi", f"role-{at['sex']}": "identifier"}
+    assert post(visitor, project, "roles", **roles) == 303
+    assert post(visitor, project, "promise", k="2") == 303
+    run(visitor, project, method="mondrian", seed="1", **{"waive-linked-rows": "on"})
+    page = visitor.get(f"/p/{project.id}/release?tab=groups").text
+    assert "People" in page
+    assert re.findall(r'<tr><td class="number">(\d+)</td>', page) == ["2", "2"]
 
 
 def test_methods_are_compared_and_a_point_is_taken(visitor: TestClient, studio: Studio) -> None:

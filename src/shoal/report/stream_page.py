@@ -55,6 +55,16 @@ def run_page(
     return page(title, found, verdict=_verdict(findings))
 
 
+def level_words(name: str) -> str:
+    """A counter of releases by level, as a person says it.
+
+    >>> level_words("level_0"), level_words("level_2")
+    ('level 0, exact', 'level 2')
+    """
+    words = name.replace("_", " ")
+    return f"{words}, exact" if words == "level 0" else words
+
+
 def run_sections(
     method: str,
     counters: Mapping[str, int],
@@ -75,9 +85,11 @@ def run_sections(
     counted = [("Events", events, method), ("Released", released, share), ("Withheld", withheld, "")]
     found = [Section("", [Figures([(name, f"{count:,}", below) for name, count, below in counted])])]
     if told := reasons(counters):
-        found.append(Section("Why events were withheld", [Grid(["Reason", "Events"], [(w, n) for w, n in told])]))
+        found.append(
+            Section("Why events were withheld", [Grid(["Reason", "Events"], [(w, f"{n:,}") for w, n in told])])
+        )
     if levels:
-        by_level = [(name.replace("_", " "), n) for name, n in levels]
+        by_level = [(level_words(name), f"{n:,}") for name, n in levels]
         found.append(Section("How precise the released ones are", [Grid(["Level", "Events"], by_level)]))
     if findings:
         judged = [("✓ kept" if f.kept else "✗ broken", str(f)) for f in findings]

@@ -57,7 +57,7 @@ def _promise(project: Project, rest: str, sent: Sent) -> str:
         raise
     except ShoalError as error:
         return promise.promise(project, error)
-    return f"/p/{project.id}/promise"
+    return f"/p/{project.id}/{'choose' if sent.get('next') else 'promise'}"
 
 
 def _take(project: Project, rest: str, sent: Sent) -> str:

@@ -145,7 +145,7 @@ def of_stream(
     >>> of_stream({"events": 5, "released": 3, "withheld": 2, "level_0": 3, "rare": 2}, {"z": 4}).reasons
     {'shown by too few people': 2}
     """
-    from shoal.report.stream_page import reasons
+    from shoal.report.stream_page import level_words, reasons
 
     decision = found.get("decision")
     told = {
@@ -164,7 +164,7 @@ def of_stream(
         int(counters.get("events", 0)),
         int(counters.get("released", 0)),
         int(counters.get("withheld", 0)),
-        {name.replace("_", " "): int(n) for name, n in counters.items() if name.startswith("level_")},
+        {level_words(name): int(n) for name, n in counters.items() if name.startswith("level_")},
         dict(reasons(counters)),
         {name: float(value) for name, value in told.items() if value is not None},
     )

@@ -69,6 +69,7 @@ class Settings(msgspec.Struct, frozen=True):
     z: int = 10  # of a stream
     window: str = "1h"
     method: str = "local"
+    series: str = "kapra"  # the method for curves
     effort: str = "normal"
     seed: int | None = None
     waive: tuple[str, ...] = ()
@@ -145,7 +146,7 @@ class Choices(msgspec.Struct, frozen=True):
         if self.kind == "stream":
             return {"use": "z-anonymity"}
         if self.kind == "curves":
-            return {"use": "kapra"}
+            return {"use": self.settings.series}
         chosen = self.settings
         return {"use": chosen.method, **({"effort": chosen.effort} if takes_effort(chosen.method) else {})}
 

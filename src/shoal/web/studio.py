@@ -85,7 +85,7 @@ class Studio:
         ``text``: it is no table, and its name need not say of which format it is.
         """
         ending = "".join(Path(name.replace("\\", "/")).suffixes[-2:]).lower()
-        kind = "text" if text else format_of(f"upload{_ending(ending)}")
+        kind = "text" if text else _format(ending, name)
         if declared is not None and declared > self.largest:
             raise self._too_large(name)
         place = self.folder / f"{secrets.token_hex(8)}{_ending(ending)}"
@@ -116,6 +116,14 @@ class Studio:
             where=clean(name),
             hint="open it where it lies, without a copy: shoal studio FILE; or start with --largest",
         )
+
+
+def _format(ending: str, name: str) -> str:
+    """What a file is by its ending; an error names the file as its owner does."""
+    try:
+        return format_of(f"upload{_ending(ending)}")
+    except ShoalError as error:
+        raise UsageError(error.message, where=clean(name), hint=error.hint) from None
 
 
 def _ending(text: str) -> str:

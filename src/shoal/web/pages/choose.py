@@ -5,6 +5,7 @@ from __future__ import annotations
 from shoal.core.errors import ShoalError
 from shoal.policy.document import WAIVERS
 from shoal.release.compare import Comparison
+from shoal.series import SERIES_METHODS
 from shoal.tables import TABLE_METHODS
 from shoal.web.choices import Settings, takes_effort, whole
 from shoal.web.html import Child, Markup, Option, button, el, escape, hidden, labelled, select, table
@@ -13,7 +14,22 @@ from shoal.web.pages.promise import picture
 from shoal.web.project import COMPARED, METHODS, Project
 
 KS = (2, 5, 10, 50)
+SERIES = {
+    "kapra": "shapes as fine as P allows",
+    "banded": "narrow bands and good shapes",
+    "naive": "no curve is left out",
+}
 EFFORTS = [Option("low", "low: quick"), Option("normal", "normal"), Option("high", "high: fifty times the steps")]
+
+DIFFER = "Every method keeps the promise; they differ in how much detail they lose."
+TITLES = {
+    "table": ("Which method, which k?", DIFFER),
+    "curves": ("Which method?", DIFFER),
+    "stream": (
+        "Make the release",
+        "Every event is decided at once, in the order of the file, as a live stream would be.",
+    ),
+}
 
 
 def choose(project: Project, error: ShoalError | None = None) -> str:
@@ -21,7 +37,7 @@ def choose(project: Project, error: ShoalError | None = None) -> str:
     run, comparing = project.tasks.get("run"), project.tasks.get("compare")
     at_work = run is not None and run.state == "running"
     body: list[Child] = [
-        heading("Which method, which k?", "Every method keeps the promise; they differ in how much detail they lose."),
+        heading(*TITLES[project.chosen.kind]),
         failed(error) if error is not None else None,
         trouble(run),
     ]
@@ -51,6 +67,9 @@ def taken(project: Project) -> Markup:
                 None if takes_effort(now.method) else "This method knows no effort.",
             ),
         ]
+    if kind == "curves":
+        options = [Option(n, f"{n}: {words}") for n, words in SERIES.items()]
+        first = [labelled("Method", select("series", options, now.series))]
     accepted = [
         el(
             "label",
@@ -83,7 +102,7 @@ def summary(project: Project) -> str:
         return f"z = {now.z} within {now.window}, over {', '.join(chosen.of('quasi')) or 'no column'}"
     parts = [f"k = {now.k}"]
     if chosen.kind == "curves":
-        return f"k = {now.k}, P = {now.p}, over {len(chosen.of('quasi')):,} instants"
+        return f"k = {now.k}, P = {now.p} over {len(chosen.of('quasi')):,} instants"
     if chosen.of("sensitive"):
         parts += [f"l = {now.l}"] if now.l else []
         parts += [f"t = {now.t:g}"] if now.t is not None else []
@@ -192,6 +211,8 @@ def sent_method(now: Settings, sent: dict[str, str]) -> dict[str, object]:
     out: dict[str, object] = {}
     if "method" in sent:
         out["method"] = TABLE_METHODS.decode(sent["method"], "method").use
+    if "series" in sent:
+        out["series"] = SERIES_METHODS.decode(sent["series"], "method").use
     if "effort" in sent and sent["effort"] in ("low", "normal", "high"):
         out["effort"] = sent["effort"]
     if "k" in sent:

@@ -80,7 +80,7 @@ def on(project: Project, step: str, *actions: Child) -> Markup:
     )
 
 
-def form(project: Project, action: str, *children: Child, kind: str = "") -> Markup:
+def form(project: Project, action: str, *children: Child, kind: str = "", id_: str | None = None) -> Markup:
     """A form that knows which version of the choices it shows."""
     return el(
         "form",
@@ -89,6 +89,7 @@ def form(project: Project, action: str, *children: Child, kind: str = "") -> Mar
         method="post",
         action=f"/p/{project.id}/{action}",
         class_=kind or None,
+        id=id_,
     )
 
 

@@ -6,7 +6,7 @@ from shoal.core.errors import ShoalError, UsageError
 from shoal.report.chart import Chart, draw
 from shoal.web.choices import Choices, Settings, whole
 from shoal.web.html import Child, Markup, button, el, labelled
-from shoal.web.pages.layout import document, failed, form, heading, on
+from shoal.web.pages.layout import document, failed, form, heading
 from shoal.web.project import Project
 from shoal.web.risks import risk_before
 
@@ -20,6 +20,9 @@ ABOUT_L = (
 ABOUT_T = (
     "In every group the values of {columns} are spread nearly as in the whole table (distance at most {t:g} of 1): "
     "finding the group tells next to nothing new."
+)
+ABOUT_CURVES = (
+    "Every curve is published as the band around a group of at least {k} curves: whoever knows one finds {k} that fit."
 )
 ABOUT_P = "Inside a group, at least {p} curves share each published shape."
 ABOUT_Z = (
@@ -43,9 +46,17 @@ def promise(project: Project, error: ShoalError | None = None) -> str:
             el("p", missing, " ", el("a", "Go to Roles", href=f"/p/{project.id}/roles"), class_="note")
             if missing
             else None,
-            form(project, "promise", *fields(chosen), el("p", button("Save promises"), class_="go"), kind="promise"),
+            form(
+                project,
+                "promise",
+                *fields(chosen),
+                el("p", button("Save promises", kind="quiet"), class_="go"),
+                kind="promise",
+                id_="promises",
+            ),
             *more(project),
-            on(project, "choose"),
+            # what was typed goes along: nobody has to save it first
+            el("p", button("Next: Choose →", kind="main", form="promises", name="next", value="choose"), class_="go"),
         ],
         project=project,
         step="promise",
@@ -73,9 +84,12 @@ def fields(chosen: Choices) -> list[Markup]:
                 "For example 30m, 1h or 1d.",
             ),
         ]
-    out = [_number("k", "k: people who read alike", now.k, 2, ABOUT_K.format(k=now.k, others=now.k - 1))]
     if chosen.kind == "curves":
-        return [*out, _number("p", "P: curves of one shape", now.p, 2, ABOUT_P.format(p=now.p))]
+        return [
+            _number("k", "k: curves in one band", now.k, 2, ABOUT_CURVES.format(k=now.k)),
+            _number("p", "P: curves of one shape", now.p, 2, ABOUT_P.format(p=now.p)),
+        ]
+    out = [_number("k", "k: people who read alike", now.k, 2, ABOUT_K.format(k=now.k, others=now.k - 1))]
     about = chosen.of("sensitive")
     if not about:
         return [*out, el("p", "l and t speak about sensitive columns; you named none.", class_="note")]

@@ -19,7 +19,7 @@ from shoal.web.pages.layout import document, failed, heading, pager, running, tr
 from shoal.web.project import Project
 
 ROWS = 12
-SIZE = "\0size"  # a name no column has
+SIZE, WHO = "\0size", "\0who"  # names no column has
 TABS = {"report": "Report", "rows": "Rows before and after", "groups": "Groups", "attack": "Attack it"}
 
 
@@ -158,7 +158,12 @@ def rows(project: Project, page: int) -> list[Child]:
     return [
         el(
             "p",
-            "The left side stays here: a release does not tell which row was whose; its rows stand in another order.",
+            "The left side stays here"
+            + (
+                "."
+                if project.chosen.kind == "stream"
+                else ": a release does not tell which row was whose; its rows stand in another order."
+            ),
             class_="about",
         ),
         el(
@@ -183,11 +188,14 @@ def groups(project: Project, page: int) -> list[Child]:
     assert made is not None
     quasi = [n for n in chosen.of("quasi") if n in made.data.columns]
     about = [n for n in chosen.of("sensitive") if n in made.data.columns]
-    found = made.data.group_by(quasi).agg(pl.len().alias(SIZE), *[pl.col(n).n_unique().alias(SIZE + n) for n in about])
+    who = people(project)
+    data = made.data if who is None else made.data.with_columns(who.alias(WHO))
+    size = pl.len() if who is None else pl.col(WHO).n_unique()
+    found = data.group_by(quasi).agg(size.alias(SIZE), *[pl.col(n).n_unique().alias(SIZE + n) for n in about])
     found = found.sort([SIZE, *quasi])
     part = found.slice(page * ROWS, ROWS)
     head = [
-        "People" if made.schema is not None and made.schema.subject else "Rows",
+        "Rows" if who is None else "People",
         *quasi,
         *[f"different {n}" for n in about],
     ]
@@ -204,6 +212,14 @@ def groups(project: Project, page: int) -> list[Child]:
         if gone
         else el("p", "No row was withheld.", class_="about"),
     ]
+
+
+def people(project: Project) -> pl.Series | None:
+    """Whose each released row is, where a column says it."""
+    made, who = project.release, project.chosen.of("subject")
+    if made is None or made.positions is None or not who or who[0] not in project.frame.columns:
+        return None
+    return project.frame[who[0]].gather(made.positions)
 
 
 def attack(project: Project) -> list[Child]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from shoal.report import stream_figures
 from shoal.report.chart import Axis, Bars, Chart
+from shoal.report.stream_page import level_words
 from shoal.web.html import Child, Markup, button, el, hidden
 from shoal.web.pages.layout import running, trouble
 from shoal.web.pages.promise import picture
@@ -59,7 +60,7 @@ def shown(found: Trial) -> list[Child]:
     ]
     figures = el("dl", [el("div", el("dt", a), el("dd", b), el("p", c)) for a, b, c in tiles], class_="figures")
     charts: list[Chart] = []
-    levels = {n.replace("_", " "): c for n, c in found.counters.items() if n.startswith("level_") and c}
+    levels = {level_words(n): c for n, c in found.counters.items() if n.startswith("level_") and c}
     if levels:
         counts = {"events": [float(n) for n in levels.values()]}
         charts.append(
