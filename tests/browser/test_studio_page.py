@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -19,28 +18,12 @@ import pytest
 
 from shoal.connect import files
 from shoal.datasets.hospital import hospital
-from tests.browser.test_report_page import FLAGS, missing
 from tests.cli.in_process import call
 
 pytestmark = pytest.mark.system
 
 OUT = Path(__file__).resolve().parents[2] / "out" / "studio"
 PATIENCE = 180_000  # milliseconds: compiled code may have to be made first
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        missing("no chromium was found")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("playwright is not installed")
-    with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=path, args=FLAGS)
-        yield started
-        started.close()
 
 
 def studio() -> tuple[subprocess.Popen[str], str]:
@@ -89,6 +72,20 @@ def open_studio(browser: Any) -> Iterator[tuple[Any, str]]:
     started.terminate()
     started.wait(60)
     started.stderr.close()  # type: ignore[union-attr]
+
+
+@pytest.fixture(scope="module")
+def patients(open_studio: tuple[Any, str]) -> str:
+    """The address of the bundled table, opened once."""
+    context, base = open_studio
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.goto(base)
+    page.click("text=2,000 invented patients")
+    page.wait_for_url("**/data")
+    place = str(page.url.rpartition("/")[0])
+    page.close()
+    return place
 
 
 def saved(visit: Visit, words: str, folder: Path) -> Path:
@@ -175,18 +172,17 @@ def test_a_stranger_gets_from_a_file_to_a_verified_release(open_studio: tuple[An
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1200, "light")])
-def test_every_page_fits_and_reads_well(browser: Any, open_studio: tuple[Any, str], width: int, scheme: str) -> None:
+def test_every_page_fits_and_reads_well(
+    browser: Any, open_studio: tuple[Any, str], patients: str, width: int, scheme: str
+) -> None:
     state = open_studio[0].storage_state()
     context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme, storage_state=state)
     try:
         visit = Visit(context)
         visit.page.goto(open_studio[1])
         visit.shot(f"home-{width}-{scheme}")
-        visit.page.click("text=2,000 invented patients")
-        visit.page.wait_for_url("**/data")
-        place = visit.page.url.rpartition("/")[0]
         for step in ("data", "roles", "column/4", "promise", "choose", "release", "views"):
-            visit.page.goto(f"{place}/{step}")
+            visit.page.goto(f"{patients}/{step}")
             visit.shot(f"{step.replace('/', '-')}-{width}-{scheme}")
             unnamed = visit.page.evaluate(
                 "[...document.querySelectorAll('input:not([type=hidden]), select, button')].filter(e => "
@@ -198,13 +194,9 @@ def test_every_page_fits_and_reads_well(browser: Any, open_studio: tuple[Any, st
         context.close()
 
 
-def test_a_choice_made_before_the_script_came_counts(open_studio: tuple[Any, str]) -> None:
-    context, base = open_studio
-    visit = Visit(context)
+def test_a_choice_made_before_the_script_came_counts(open_studio: tuple[Any, str], patients: str) -> None:
+    visit = Visit(open_studio[0])
     page = visit.page
-    page.goto(base)
-    page.click("text=2,000 invented patients")
-    page.wait_for_url("**/data")
     held: list[Any] = []
 
     def first_waits(route: Any) -> None:
@@ -213,7 +205,7 @@ def test_a_choice_made_before_the_script_came_counts(open_studio: tuple[Any, str
             route.continue_()
 
     page.route("**/studio.js", first_waits)
-    page.goto(page.url.replace("/data", "/column/4"), wait_until="commit")
+    page.goto(f"{patients}/column/4", wait_until="commit")
     page.select_option("select[name=use]", "intervals")
     while not held:  # the browser asks for it in its own time
         page.wait_for_timeout(50)

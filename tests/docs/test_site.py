@@ -49,6 +49,20 @@ def test_a_search_finds_every_command_method_mask_and_promise(site: Path) -> Non
     assert not [name for name in NAMES if name.lower() not in titles]
 
 
+@pytest.mark.parametrize("room", ["tutorials", "how-to", "methods"])
+def test_every_page_shows_real_output(room: str) -> None:
+    for page in (ROOT / "docs" / room).glob("*.md"):
+        pictures = re.findall(r"!\[[^\]]+\]\((\S+)\)", page.read_text())
+        assert pictures, f"{page.name} shows no picture"
+        assert not [p for p in pictures if not (page.parent / p).is_file()], page.name
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    listed = (ROOT / "mkdocs.yml").read_text()
+    pages = [p for p in (ROOT / "docs").rglob("*.md") if p.parent.name != "decisions"]
+    assert not [str(p) for p in pages if str(p.relative_to(ROOT / "docs")) not in listed]
+
+
 @pytest.mark.slow
 def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
     for page in site.rglob("*.html"):

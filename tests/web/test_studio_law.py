@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sqlite3
+import threading
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +15,7 @@ from starlette.testclient import TestClient
 from shoal.datasets.hospital import hospital
 from shoal.datasets.series import sales_curves
 from shoal.datasets.streams import stream
+from shoal.web import risks
 from shoal.web.project import Project
 from shoal.web.studio import Studio
 from tests.cli.in_process import call
@@ -140,6 +142,24 @@ def test_groups_are_counted_in_people_where_there_are_any(visitor: TestClient, s
     page = visitor.get(f"/p/{project.id}/release?tab=groups").text
     assert "People" in page
     assert re.findall(r'<tr><td class="number">(\d+)</td>', page) == ["2", "2"]
+
+
+def test_the_risk_of_a_large_table_is_counted_beside_the_page(
+    visitor: TestClient, studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = opened(visitor, studio, "patients.csv", PATIENTS.write_csv().encode())
+    at_once = visitor.get(f"/p/{project.id}/promise").text
+    assert 'data-chart="before"' in at_once
+    go_on, real = threading.Event(), risks.counted
+    monkeypatch.setattr(risks, "AT_ONCE", 10)
+    monkeypatch.setattr(risks, "counted", lambda *asked: real(*asked) if go_on.wait(60) else None)
+    project.risk_asked = None
+    waiting = visitor.get(f"/p/{project.id}/promise").text
+    assert f'data-task="/p/{project.id}/tasks/risk"' in waiting
+    assert 'data-chart="before"' not in waiting
+    go_on.set()
+    project.tasks["risk"].wait(60)
+    assert visitor.get(f"/p/{project.id}/promise").text == at_once
 
 
 def test_methods_are_compared_and_a_point_is_taken(visitor: TestClient, studio: Studio) -> None:

@@ -24,7 +24,7 @@ ROLES = {
     "sensitive": "nobody must learn it",
     "plain": "neither: shown as it is",
     "subject": "says whose row it is",
-    "identifier": "names someone: never shown",
+    "identifier": "a name, never shown",
     "time": "when it happened",
     HIDDEN: "not decided: not shown",
 }

@@ -57,6 +57,7 @@ class Project:
         self.compared_as: str | None = None
         self.attacks: list[tuple[str, str]] = []
         self.tasks: dict[str, Task] = {}
+        self.risk_asked: Any = None  # the columns of which the risk before was asked last
         self._typed: tuple[Any, pl.DataFrame] | None = None
         self._lock = threading.RLock()
 
@@ -105,7 +106,7 @@ class Project:
                 raise UsageError("the workbook has no such sheet", where=self.name, hint="choose one of the list")
             self.change(version, lambda c: c)
             self._take_sheet(name)
-            self.choices = self.release = self.comparison = self._typed = None
+            self.choices = self.release = self.comparison = self._typed = self.risk_asked = None
             self.version, self.attacks = self.version + 1, []
             return self.load()
 

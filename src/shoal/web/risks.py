@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -11,25 +12,36 @@ from shoal.measures.risk import Risk, risk
 from shoal.report.chart import Axis, Bars
 from shoal.verifier import grouped
 from shoal.web.project import Project
+from shoal.web.work import Task
 
+AT_ONCE = 50_000  # rows that are counted while the page is made
 CLASSES = ((1, 1, "alone"), (2, 4, "2 to 4"), (5, 9, "5 to 9"), (10, 49, "10 to 49"), (50, 10**18, "50 or more"))
 
 
-def risk_before(project: Project) -> tuple[Risk, Bars] | None:
-    """The risk of the table as it stands, and a picture of how many share what an outsider may know."""
+def risk_before(project: Project) -> tuple[Risk, Bars] | Task | None:
+    """The risk of the table as it stands, and a picture of how many share what an outsider may know.
+
+    It is counted once per choice of columns; a large table in a task of its own, so that no page waits for it.
+    """
     chosen, frame = project.chosen, project.frame
     quasi = [n for name in chosen.of("quasi") for n in (chosen.columns[name].of or (name,)) if n in frame.columns]
     who = next(iter(chosen.of("subject")), None)
     if not quasi:
         return None
-    key = (tuple(quasi), who)
-    kept = getattr(project, "_risk", None)
-    if kept is None or kept[0] != key:
-        sizes = grouped(frame, quasi, people=None if who is None else frame[who]).sizes()
-        kept = (key, (risk(sizes), picture(sizes)))
-        project._risk = kept  # type: ignore[attr-defined]  # a table of a million rows is counted once
-    found: tuple[Risk, Bars] = kept[1]
-    return found
+    asked = (tuple(quasi), who)
+    task = project.tasks.get("risk")
+    if task is None or project.risk_asked != asked:
+        project.risk_asked = asked
+        task = project.start("risk", lambda tell: counted(frame, quasi, who))
+        if frame.height <= AT_ONCE:
+            task.wait()
+    return cast("tuple[Risk, Bars]", task.result) if task.state == "done" else task
+
+
+def counted(frame: pl.DataFrame, quasi: Sequence[str], who: str | None) -> tuple[Risk, Bars]:
+    """Count who shares these columns. O(n log n)."""
+    sizes = grouped(frame, list(quasi), people=None if who is None else frame[who]).sizes()
+    return risk(sizes), picture(sizes)
 
 
 def picture(sizes: np.ndarray) -> Bars:
@@ -43,12 +55,3 @@ def picture(sizes: np.ndarray) -> Bars:
         series={"people": [n / total for n in people]},
         axis=Axis("share of the people", form="percent", low=0.0, high=1.0),
     )
-
-
-def worst_alone(frame: pl.DataFrame, quasi: Sequence[str]) -> tuple[str, int] | None:
-    """The column that singles out most people by itself."""
-    alone = {
-        n: int((frame[n].value_counts()["count"] == 1).sum()) for n in quasi if n in frame.columns and n != "count"
-    }
-    name = max(alone, key=lambda n: alone[n], default=None)
-    return None if name is None or not alone[name] else (name, alone[name])

@@ -86,7 +86,8 @@ def taken(project: Project) -> Markup:
     return form(
         project,
         "run",
-        el("div", *first, labelled("Seed", seed, told), class_="fields"),
+        # nothing is drawn where every event is decided by counting
+        None if kind == "stream" else el("div", *first, labelled("Seed", seed, told), class_="fields"),
         waivers if kind == "table" else None,
         el("p", missing, class_="note") if missing else None,
         el("p", el("strong", summary(project)), class_="lead"),

@@ -63,7 +63,10 @@ def data(project: Project, page: int = 0) -> str:
             el("figure", picture(drawn(frame.select(instants)))) if instants else None,
             el("h2", "Rows"),
             table(
-                list(shown.columns), [[cell(v) for v in row] for row in shown.iter_rows()], caption="Rows of the file"
+                list(shown.columns),
+                [[cell(v) for v in row] for row in shown.iter_rows()],
+                caption="Rows of the file",
+                kind="even",
             ),
             pager(f"/p/{project.id}/data?page=", page, ROWS, frame.height, "rows"),
             on(project, "roles"),

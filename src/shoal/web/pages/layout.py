@@ -96,7 +96,15 @@ def form(project: Project, action: str, *children: Child, kind: str = "", id_: s
 def running(project: Project, task: Task, words: str) -> Markup:
     """A task at work: bar, word, falling loss, and a button that stops it."""
     place = f"/p/{project.id}/tasks/{task.name}"
-    curve = el("svg", viewBox="0 0 600 120", class_="falling", role="img", aria_label="The loss so far", hidden=True)
+    curve = el(
+        "svg",
+        viewBox="0 0 600 120",
+        preserveAspectRatio="xMinYMid",
+        class_="falling",
+        role="img",
+        aria_label="The loss so far",
+        hidden=True,
+    )
     return el(
         "section",
         el("h2", words),

@@ -6,9 +6,10 @@ from shoal.core.errors import ShoalError, UsageError
 from shoal.report.chart import Chart, draw
 from shoal.web.choices import Choices, Settings, whole
 from shoal.web.html import Child, Markup, button, el, labelled
-from shoal.web.pages.layout import document, failed, form, heading
+from shoal.web.pages.layout import document, failed, form, heading, running, trouble
 from shoal.web.project import Project
 from shoal.web.risks import risk_before
+from shoal.web.work import Task
 
 ABOUT_K = (
     "Everyone shares what an outsider may know of them with at least {others} others: whoever looks for a person finds "
@@ -93,7 +94,7 @@ def fields(chosen: Choices) -> list[Markup]:
     about = chosen.of("sensitive")
     if not about:
         return [*out, el("p", "l and t speak about sensitive columns; you named none.", class_="note")]
-    columns = " and of ".join(about)
+    columns = " and ".join([", ".join(about[:-1]), about[-1]] if about[1:] else about)
     told_l = ABOUT_L.format(l=now.l or 2, columns=columns)
     told_t = ABOUT_T.format(t=now.t or 0.2, columns=columns)
     t = el("input", type="number", name="t", value="" if now.t is None else f"{now.t:g}", min="0", max="1", step="0.01")
@@ -116,6 +117,9 @@ def risk_section(project: Project) -> list[Child]:
     found = risk_before(project)
     if found is None:
         return []
+    if isinstance(found, Task):
+        told = running(project, found, "Counting who stands alone") if found.state == "running" else trouble(found)
+        return [el("h2", "Risk before"), told]
     before, chart = found
     words = (
         f"As it stands, {before.unique:,} of {before.people:,} people are alone with what an outsider may know of "
