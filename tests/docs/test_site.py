@@ -57,6 +57,13 @@ def test_every_page_shows_real_output(room: str) -> None:
         assert not [p for p in pictures if not (page.parent / p).is_file()], page.name
 
 
+def test_a_page_of_a_method_says_what_it_keeps_and_when_to_choose_it() -> None:
+    for page in (ROOT / "docs" / "methods").glob("*.md"):
+        text = page.read_text()
+        for words in ("keeps", "protects against", "does not protect against", "cost", "choose it"):
+            assert f"| {words} |" in text or page.stem == "worked-curves", f"{page.name}: {words}"
+
+
 def test_every_page_is_in_the_table_of_contents() -> None:
     listed = (ROOT / "mkdocs.yml").read_text()
     pages = [p for p in (ROOT / "docs").rglob("*.md") if p.parent.name != "decisions"]
