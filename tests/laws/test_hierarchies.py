@@ -242,6 +242,12 @@ def test_an_automatic_tree_has_single_leaves_and_no_node_with_too_many_children(
         assert sizes.max() <= children
 
 
+def test_more_children_than_values_make_one_node():
+    few = pl.Series(["a", "b", "c"])
+    assert Tree(children=9).preview(few).rows() == Tree(children=3).preview(few).rows()
+    assert [row[1:] for row in Tree(children=9).preview(few).rows()] == [("*",)] * 3
+
+
 def test_unknown_values_are_told_apart_from_missing_ones():
     values = pl.Series(["v1", "nowhere", None])
     levels, codes = TREE.compile(values)

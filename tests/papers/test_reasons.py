@@ -40,7 +40,7 @@ PAPERS = Path(__file__).parent
 
 def p_2(name: str, part: float, z: int) -> float:
     """People hidden among two at a fixed z, with a part of the people and as much of z."""
-    frame = stream(name, part, hours=(15.0, 18.0))
+    frame = stream(name, part, hours=(16.0, 18.0))
     parts = play(frame, max(2, round(z * part)))[1]
     return hidden(frame, pl.concat([one.values for one in parts]))[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from itertools import pairwise
 from pathlib import Path
 
@@ -46,7 +47,10 @@ def test_profiles_and_their_calibration(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("small")
-def test_the_stream_tables(tmp_path: Path) -> None:
+def test_the_stream_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(z_streams, "ZS", {name: (zs[0], zs[2], zs[4]) for name, zs in z_streams.ZS.items()})
+    monkeypatch.setattr(z_streams, "ALONE", (0.0, 1 / 4, 1 / 2))
+    monkeypatch.setattr(z_streams, "BESIDE", (0.0, 1 / 6, 1 / 4))
     table = z_streams.run(tmp_path)
     levels = [c for c in table.columns if c.startswith("level_")]
     assert (table.select(pl.sum_horizontal(*levels, "withheld")).to_series() - 100).abs().max() < 1e-9
@@ -141,3 +145,37 @@ def test_the_real_stream_of_the_shop(shared: Path, tmp_path: Path) -> None:
     made, parts, found = z_data.play(frames["ecommerce, real"], 5, every="30m")
     assert made.counters["level_0"] > 0
     assert sum(row["events"] for row in found) <= frames["ecommerce, real"].height == sum(len(p.levels) for p in parts)
+
+
+def published_noise(frame: pl.DataFrame, z: int, most: int) -> tuple[list[str | None], list[tuple[int, str, str]]]:
+    """Algorithm 5 with a queue per node: what is released, and who is invented for which event."""
+    queues: dict[str, deque[tuple[float, str]]] = defaultdict(deque)
+    released: list[str | None] = []
+    fakes: list[tuple[int, str, str]] = []
+    for at, (time, who, value) in enumerate(frame.select("time", "subject", "value").rows()):
+        steps = value.split(".")
+        labels = [".".join(steps[:n]) for n in range(len(steps), 0, -1)]
+        for label in labels:
+            queues[label].append((time, who))
+            while queues[label][0][0] < time - 3600:
+                queues[label].popleft()
+        shown = {person for _, person in queues[value]}
+        near = [p for _, p in reversed(queues[labels[1]]) if p not in shown] if 0 < z - len(shown) <= most else []
+        chosen = list(dict.fromkeys(near))[: z - len(shown)]
+        if chosen and len(chosen) == z - len(shown):
+            fakes += [(at, person, value) for person in chosen]
+            released.append(value)
+        else:
+            released.append(next((label for label in labels if len({p for _, p in queues[label]}) >= z), None))
+    return released, fakes
+
+
+@pytest.mark.shared
+def test_noise_is_algorithm_5_on_all_events_of_the_real_shop(shared: Path) -> None:
+    frame = z_data.real(shared)["ecommerce, real"]
+    _, parts, _ = z_data.play(frame, 6, noise={"most": 3}, allow_noise=True)
+    released, fakes = published_noise(frame, 6, 3)
+    assert len(parts) == 1
+    assert parts[0].values.to_list() == released
+    assert parts[0].fakes == fakes
+    assert len(fakes) > 2000

@@ -31,9 +31,12 @@ def test_generators_have_the_published_shape_and_follow_their_seed():
 
 @pytest.mark.slow
 def test_the_experiment_writes_tables_and_pictures(tmp_path, monkeypatch):
-    monkeypatch.setattr(kp, "news_feedback", lambda rows=300, seed=0: news_feedback(min(rows, 300), 30, seed=seed))
+    # small sets: what is asked is that every method, set and l comes to its table and picture
+    monkeypatch.setattr(kp, "news_feedback", lambda rows=200, seed=0: news_feedback(min(rows, 200), 24, seed=seed))
+    monkeypatch.setattr(kp, "sales_curves", lambda rows=200, weeks=24: sales_curves(rows, weeks))
     table = kp.run(tmp_path)
     assert set(table["source"]) == {"generated"}
+    assert set(table["data"]) == {"sales", "palestine", "microsoft shape"}
     assert set(table["method"]) == {"naive", "kapra", "kapra as published", "banded"}
     assert pl.read_csv(tmp_path / "kp_diversity.csv")["l"].to_list() == [2, 3, 4]
     names = {path.stem for path in tmp_path.glob("*.svg")}

@@ -26,8 +26,9 @@ class Tree(Hierarchy, frozen=True, tag="tree"):
 
     ``nodes`` is a nested mapping, leaves in lists; ``file`` a CSV without header whose lines are paths from the
     leaf to the root (`Berlin;Germany;Europe;*`), as other tools write them; ``children`` builds a tree over the
-    sorted values with that many children per node. A value the tree does not hold goes under the node ``default``;
-    without it, its rows are withheld and counted.
+    sorted values with that many children per node (Garai 2019 refuses more children than values; here all values then
+    lie under one node). A value the tree does not hold goes under the node ``default``; without it, its rows are
+    withheld and counted.
 
     >>> import polars as pl
     >>> tree = Tree(nodes={"respiratory": ["Asthma", "Covid"], "metabolic": ["Diabetes"]})
