@@ -72,7 +72,7 @@ DEAR = {
     "test_window_laws", "test_z_kernels", "test_z_oracle", "test_z_tuning", "test_zero_laws",
 }  # fmt: skip
 BESIDE_OTHERS = "PYTEST_XDIST_WORKER" in os.environ
-EXAMPLES = int(os.environ.get("SHOAL_EXAMPLES", "20" if BESIDE_OTHERS else "0"))  # 0: as many as the law says
+EXAMPLES = int(os.environ.get("SHOAL_EXAMPLES", "16" if BESIDE_OTHERS else "0"))  # 0: as many as the law says
 FEW = 5  # members of a family; where a law has more of them, each tries fewer, at least half as many
 if BESIDE_OTHERS:
     # five workers share two cores: more threads of polars would only wait for each other, a fifth of the CPU time
