@@ -1,6 +1,6 @@
 """Tables: Mondrian on Adult beside quoted figures, the raw report beside pycanon, memory, and speed by size.
 
-``python -m benchmarks.bench_tables [adult report memory sizes hierarchies edges sets]``: all of them without words.
+``python -m benchmarks.bench_tables [adult report memory sizes hierarchies edges sets growth]``: all without words.
 pycanon is run if it is installed, or found in the folder named by ``SHOAL_BENCH_PYCANON``
 (``uv pip install --target FOLDER pycanon``: it pins other versions of numpy and pandas than ours).
 """
@@ -20,6 +20,7 @@ import polars as pl
 import shoal
 from benchmarks import cpu, data, table
 from benchmarks.table_cases import edges
+from benchmarks.table_growth import growth
 from benchmarks.table_sets import sets
 from shoal.core.hierarchy import Hierarchy
 from shoal.core.hierarchy.path import Path as Steps
@@ -191,6 +192,7 @@ PARTS = {
     "hierarchies": hierarchies,
     "edges": edges,
     "sets": sets,
+    "growth": growth,
 }
 
 
