@@ -57,6 +57,7 @@ SENTENCES = {
     "phone": ["Call {} after six.", "Telefon {} (abends).", "Joignable au {}."],
     "iban": ["The refund goes to {}.", "IBAN {} bei der Sparkasse."],
     "card": ["Paid with card {} today."],
+    "id": ["Social security {} on file.", "Steuer-ID {} liegt vor.", "Numéro de sécurité sociale {}."],
     "date": ["Seen on {} in the ward.", "Geboren am {} in der Stadt.", "Consultation du {}."],
     "address": ["Lives at {}.", "Zustellung an {}."],
     "listed": PEOPLE["announced"] + PEOPLE["in a sentence"],
@@ -127,10 +128,27 @@ def made(kind: str, draw: random.Random) -> str:
     if kind == "phone":
         form = draw.choice([LOCALES[locale].phone, "+49 30 #######", "+1 212 555 01##", "0151-#######"])
         return Draw(draw.randbytes(32)).digits(form)
+    if kind == "id":
+        return national_id(draw)
     found = MAKERS["name" if kind == "listed" else kind](Draw(draw.randbytes(32)), locale)
     if kind == "address":
         return found.split(",")[0]
     return " ".join(found[i : i + 4] for i in range(0, len(found), 4)) if kind in ("iban", "card") else found
+
+
+def national_id(draw: random.Random) -> str:
+    """Of the United States, of Germany, of France; the last two with their check digits, found by trying."""
+    if draw.random() < 1 / 3:
+        return f"{draw.randint(1, 665):03}-{draw.randint(1, 99):02}-{draw.randint(1, 9999):04}"
+    if draw.random() < 1 / 2:
+        first = str(draw.randint(10**9, 10**10 - 1))
+        whole = next(first + str(last) for last in range(10) if national(first + str(last)))
+        return draw.choice([whole, f"{whole[:2]} {whole[2:5]} {whole[5:8]} {whole[8:]}"])
+    first = f"{draw.randint(1, 2)}{draw.randint(0, 10**12 - 1):012}"
+    last = next(f"{n:02}" for n in range(1, 98) if national(f"{first}{n:02}"))
+    return draw.choice(
+        [first + last, f"{first[0]} {first[1:3]} {first[3:5]} {first[5:7]} {first[7:10]} {first[10:]} {last}"]
+    )
 
 
 def measured(letters: int = 600, **how) -> tuple[dict[str, float], dict[str, float]]:
@@ -163,10 +181,10 @@ def test_no_stranger_stands_in_a_list():
 def test_recall_and_precision_on_generated_letters():
     recall, precision = measured()
     print(f"\nrecall {recall}\nprecision {precision}")
-    for kind in ("mail", "iban", "card", "date", "phone", "address", "listed", "announced", "in a sentence"):
+    for kind in ("mail", "iban", "card", "id", "date", "phone", "address", "listed", "announced", "in a sentence"):
         assert recall[kind] >= 0.95, kind
     # of names no share is promised here: in doubt they are hidden, and San Francisco looks like a person
-    for kind in ("mail", "iban", "card", "date", "phone", "address"):
+    for kind in ("mail", "iban", "card", "id", "date", "phone", "address"):
         assert precision[kind] >= 0.95, kind
     # said in the documents: what nothing announces and no capital marks stays
     assert recall["one word"] < 0.5
