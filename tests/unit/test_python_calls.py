@@ -121,6 +121,8 @@ RESULTS = {
     "compare": lambda p: shoal.compare(p, quasi=["age"], methods=["datafly"], k=[2]),
     "check": lambda p: shoal.check(parse("columns: {age: quasi}\nviews: {r: {show: [age]}}"), p),
     "plan": lambda p: shoal.plan(z=5, users=500, attributes=20, samples=50),
+    "a running stream": lambda p: shoal.z_anonymity(z=2, window="1h"),
+    "a batch of it": lambda p: shoal.z_anonymity(z=2, window="1h").push_many([0, 1], ["a", "b"], [SECRET, SECRET]),
     "stream": lambda p: shoal.stream(
         pl.DataFrame({"time": range(9), "subject": list("abcabcabc"), "value": ["x"] * 9}), z=2, window="1h"
     ),
@@ -134,6 +136,7 @@ def test_a_result_is_one_line_in_a_list_and_a_block_in_a_notebook(people, name):
     assert "\n" not in repr(found)
     assert len(repr(found)) < 160
     page = found._repr_html_()
+    assert SECRET not in repr(found) + page
     assert "<script" not in page
     assert len(page) < 50_000
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import re2  # type: ignore[import-untyped]
 
 from shoal.core.errors import UsageError
+from shoal.core.texts import text_of
 
 LONGEST_PATTERN = 1000
 CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": "\\t\\n\\x0C\\r\\x20"}
@@ -58,8 +59,8 @@ def finder(text: str) -> Callable[[str], bool]:
     return finds
 
 
-def replacer(text: str, by: str) -> Callable[[str], str]:
-    """A function that replaces what a pattern finds.
+def replacer(text: str, by: str) -> Callable[[Any], str]:
+    """A function that replaces what a pattern finds in the text of a value.
 
     >>> replacer("[0-9]{4,}", "#")("call 0301234 or 12")
     'call # or 12'
@@ -67,13 +68,16 @@ def replacer(text: str, by: str) -> Callable[[str], str]:
     whole, new = pattern(text), by.encode("utf-8", "replace")
     match = _match_of(_compiled(text, raw=True))
     own, quoted = _unambiguous(text), new.decode().replace("\\", r"\\")
+    replace = None if own is None else own.sub
 
     def as_published(raw: bytes) -> str:
         return str(whole.sub(lambda _: new.decode(), raw.decode()))
 
-    def replaced(value: str) -> str:
-        if own is not None and value.isascii():
-            return own.sub(quoted, value)
+    def replaced(value: Any) -> str:
+        if type(value) is not str:
+            value = text_of(value)
+        if replace is not None and value.isascii():
+            return replace(quoted, value)
         # surrogates alone are no text that RE2 could read
         raw = value.encode("utf-8", "replace")
         if match is None:

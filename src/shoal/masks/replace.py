@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from shoal.core.schema import Type
-from shoal.masks.base import Context, Mask, Running, as_text, text_of
+from shoal.masks.base import Context, Mask, Running, as_text
 from shoal.masks.patterns import for_columns, pattern, replacer
 
 if TYPE_CHECKING:
@@ -49,11 +49,9 @@ class Replace(Mask, frozen=True, tag="replace"):
 class _Replace(Running):
     def __init__(self, spec: Replace, kind: Type | None) -> None:
         super().__init__("str")
-        self._kind, self._by, self._replaced = kind, spec.by, replacer(spec.find, spec.by)
+        self._kind, self._by = kind, spec.by
         self._alike = for_columns(spec.find) if kind is not None else None
-
-    def one(self, value: Any, *by: Any) -> str:
-        return self._replaced(text_of(value))
+        self.one = replacer(spec.find, spec.by)  # type: ignore[method-assign, assignment]
 
     def expression(self, column: pl.Expr, *by: pl.Expr) -> pl.Expr:
         if self._alike is None:

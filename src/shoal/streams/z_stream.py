@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy import HIERARCHIES, Hierarchy
+from shoal.core.notebook import Shown, words
 from shoal.core.time import LAST, PER_SECOND, SECOND, Duration, Unit, duration, micros, scale
 from shoal.kernels.shared.address import address_of, handle_of, swift
 from shoal.kernels.zero_delay.sliding import NEED_LOG
@@ -47,8 +48,16 @@ class Pushed(NamedTuple):
     reasons: NDArray[np.uint8]
     fakes: list[tuple[int, Any, str]]
 
+    def __repr__(self) -> str:
+        released = int((self.levels >= 0).sum())
+        more = f", {len(self.fakes):,} invented" if self.fakes else ""
+        return f"<Pushed {len(self.levels):,} events: {released:,} released{more}>"
 
-class ZStream:
+    def _repr_html_(self) -> str:
+        return words(repr(self))
+
+
+class ZStream(Shown):
     """A running z-anonymity stream of (time, subject, value).
 
     >>> stream = ZStream(ZAnonymity(z=2, window="1h"))
@@ -155,6 +164,10 @@ class ZStream:
     def z(self) -> int:
         """The z in force."""
         return self.engine.z
+
+    def __repr__(self) -> str:
+        counted = self.counters
+        return f"<ZStream z = {self._z}: {counted['events']:,} events, {counted['released']:,} released>"
 
     @property
     def counters(self) -> dict[str, int]:
