@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -203,7 +204,12 @@ def test_a_report_and_a_certificate_are_written_as_of_any_table(shoal, tmp_path,
 
 
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGHUP])
-def test_who_asks_it_to_end_finds_no_rows_left_on_the_disk(shoal, tmp_path, table, little_memory, monkeypatch, sign):
+def test_who_asks_it_to_end_finds_no_rows_left_on_the_disk(
+    shoal, tmp_path, table, little_memory, monkeypatch, sign, request
+):
+    # what `nohup` starts ignores SIGHUP, and a command leaves that as it is
+    request.addfinalizer(partial(signal.signal, sign, signal.signal(sign, signal.SIG_DFL)))
+
     def ended(self, plan, rows, parts):
         scattered = [file for file in tmp_path.rglob("*.parquet") if file.stat().st_size]
         assert scattered, "the rows lie on the disk now"
