@@ -211,7 +211,9 @@ def levels(values: pl.Series, said: dict[str, Any]) -> Markup:
         return failed(error)
     head = ["Value", *[f"Level {at}: {n:,}" for at, n in enumerate(nodes)]]
     rows = [[cell(v) for v in row] for row in shown.iter_rows()]
-    return el("section", el("h2", "Level by level"), table(head, rows, caption="Common values at every level"))
+    return el(
+        "section", el("h2", "Level by level"), table(head, rows, caption="Common values at every level", kind="even")
+    )
 
 
 def tree_import(project: Project, at: int) -> Markup:

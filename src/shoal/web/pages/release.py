@@ -205,7 +205,7 @@ def groups(project: Project, page: int) -> list[Child]:
     ]
     gone = [[why, f"{n:,}"] for why, n in made.withheld.items()]
     return [
-        table(head, body, caption="Groups, smallest first", right=(0, *range(1 + len(quasi), len(head)))),
+        table(head, body, caption="Groups, smallest first", right=(0, *range(1 + len(quasi), len(head))), kind="even"),
         pager(f"/p/{project.id}/release?tab=groups&page=", page, ROWS, found.height, "groups"),
         el("h2", "Withheld"),
         table(["Why", "Rows"], gone, caption="Withheld rows", right=(1,))
