@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
+from shoal.core.errors import PolicyError
 from shoal.core.keys import KeyRing
 from shoal.policy.load import parse
 
@@ -87,6 +88,41 @@ def test_a_plain_column_that_names_people_is_refused():
         shoal.anonymize(frame, **how)
     made = shoal.anonymize(frame, **how, waive=["unique-plain"])
     assert any("unique-plain" in note for note in made.report.notes)
+
+
+NAMED = """
+dataset: few
+columns:
+  name: {role: identifier, type: str}
+  age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 120}}
+views:
+  desk:
+    show: [name, age]
+    masks: {name: {use: MASK}}
+    promises: [{use: k-anonymity, k: 3}]
+"""
+
+
+@pytest.mark.parametrize(
+    "mask", ["blur, last: 3", "replace, find: zz, by: y", "conditional, when: {column: age, equals: 1}, then: x"]
+)
+def test_a_name_that_a_mask_leaves_is_refused_among_few_people_too(mask):
+    """Of few people a share says nothing about a plain column, but this one is a name by its role."""
+    frame = pl.DataFrame({"name": [f"Person{n:03}" for n in range(9)], "age": range(20, 29)})
+    with pytest.raises(shoal.PromiseError, match="value of their own in the column 'name'"):
+        shoal.anonymize(frame, policy=parse(NAMED.replace("MASK", mask)), seed=1)
+    made = shoal.anonymize(frame, policy=parse(NAMED.replace("MASK", "blur, first: 6")), seed=1)
+    assert made.data["name"].n_unique() == 1
+
+
+@pytest.mark.parametrize("role", ["plain", "sensitive"])
+@pytest.mark.parametrize("source", ["subject", "identifier", "quasi"])
+def test_a_derived_column_shows_nothing_that_its_sources_do_not(role, source):
+    """`age.ward` as a plain column showed the exact age beside its interval, and `name.ward` the name."""
+    text = f"columns: {{who: {source}, ward: plain, both: {{role: ROLE, derive: {{use: join, of: [who, ward]}}}}}}"
+    with pytest.raises(PolicyError, match="would be shown as it is"):
+        parse(f"dataset: d\n{text.replace('ROLE', role)}\nviews: {{}}\n")
+    parse(f"dataset: d\n{text.replace('ROLE', 'quasi')}\nviews: {{}}\n")
 
 
 def test_the_order_of_the_input_is_gone():

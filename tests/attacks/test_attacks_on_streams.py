@@ -255,6 +255,40 @@ def test_a_pseudonym_beside_the_groups_of_a_stream_is_refused_on_every_road(mask
     assert job_of(Wishes({"policy": linked("suppress", method), "keys": RING})).waived == ()
 
 
+SHOWING = {  # a name leaves whole or in part, or near what it was
+    "blur, first: 9": "str",
+    "blur": "str",  # its length
+    "replace, find: zz, by: y": "str",
+    "text": "str",
+    "fake, what: name": "str",
+    "substitute, map: {ada: bob}": "str",
+    "generalize, hierarchy: {use: prefix, length: 9}, level: 0": "str",
+    "conditional, when: {column: age, equals: 200}, then: x": "str",
+    "conditional, when: {column: age, equals: 200}, mask: pseudonym": "str",
+    "round, to: 1": "int",
+    "bucket, width: 1": "int",
+    "clip, min: 0": "int",
+    "noise, spread: 1": "int",
+    "date-shift, days: 30": "date",
+}
+
+
+@pytest.mark.parametrize("mask", SHOWING)
+def test_only_a_mask_that_writes_the_same_for_everyone_is_let_beside_the_groups_of_a_stream(mask):
+    """What a mask leaves of a name hangs on values that nobody has seen yet."""
+    text = (
+        LINKED.replace("MASK", mask)
+        .replace("METHOD", "batches")
+        .replace("subject, type: str", f"subject, type: {SHOWING[mask]}")
+    )
+    for build in (stream_job, carrying_job):
+        with pytest.raises(PolicyError, match="links the records of one person"):
+            build(parse(text), "research", RING)
+        build(parse(text + "    waive: [linked-rows]\n"), "research", RING)
+    for constant in ("suppress", "substitute, value: x", "blur, length: 3", "suppress, to: null"):
+        stream_job(parse(LINKED.replace("MASK", constant).replace("METHOD", "batches")), "research", RING)
+
+
 def test_what_a_waived_pseudonym_costs_is_seen_and_said():
     """The attack that is refused: who knows someone's ages of several visits finds them among their pseudonyms."""
     rng = np.random.default_rng(3)

@@ -246,4 +246,12 @@ def check_derived(columns: Mapping[str, Column]) -> None:
                 raise UsageError(
                     f"the column {source!r} cannot be read here", where=where, hint="name columns of the data"
                 )
+        guarded = [s for s in column.derive.sources if columns[s].role in ("subject", "identifier", "quasi")]
+        if guarded and column.role not in ("identifier", "quasi"):
+            # published as it is, it would show what the hidden or generalized column does not
+            raise UsageError(
+                f"it is made from {guarded[0]!r}, which names or describes people, and would be shown as it is",
+                where=where,
+                hint="role: quasi, or identifier",
+            )
         column.derive.check(columns, where)

@@ -63,8 +63,9 @@ class Mask(Spec, frozen=True):
 
     Traits, which the laws of :mod:`shoal.testing` hold every mask to: ``scope`` (value, tuple or window),
     ``reversible`` (whoever holds the key can undo it), ``repeatable`` (equal values of a column read alike in one
-    role and epoch), ``keyed`` (outsiders cannot recompute it), ``near`` (it moves a value a little, or now and then, so
-    whoever sees another form of it can still compare the two). ``attack`` names what it falls to.
+    role and epoch), ``keyed`` (outsiders cannot recompute it), ``constant`` (all values read alike), ``near`` (it moves a
+    value a little, or now and then, so whoever sees another form of it can still compare the two). ``attack`` names
+    what it falls to.
 
     >>> from shoal.masks.suppress import Suppress
     >>> Suppress().scope, Suppress().reversible, Suppress().keyed
@@ -89,6 +90,11 @@ class Mask(Spec, frozen=True):
     @property
     def partly_keyed(self) -> bool:
         """Whether it hides some values under a key and shows others."""
+        return False
+
+    @property
+    def constant(self) -> bool:
+        """Whether all values read alike, so that nothing of them is told but whether there is one."""
         return False
 
     @property

@@ -49,6 +49,11 @@ class Blur(Mask, frozen=True, tag="blur"):
         if self.length != "same" and not 1 <= self.length <= 1000:
             raise UsageError("`length` must be `same` or a number from 1 to 1000", where="blur")
 
+    @property
+    def constant(self) -> bool:
+        """See :class:`Mask`."""
+        return not self.first and not self.last and self.length != "same" and self.form == "text"
+
     def start(self, context: Context) -> Running:
         """See :class:`Mask`."""
         return _Blur(self, context.type)

@@ -60,6 +60,11 @@ class Substitute(Keyed, frozen=True, tag="substitute"):
         """See :class:`Mask`."""
         return self.choose is not None
 
+    @property
+    def constant(self) -> bool:
+        """See :class:`Mask`."""
+        return self.value is not None
+
     def output(self, kind: Type | None) -> Type | None:
         """See :class:`Mask`."""
         if self.value is not None:

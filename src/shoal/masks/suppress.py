@@ -33,6 +33,11 @@ class Suppress(Mask, frozen=True, tag="suppress"):
     to: Literal["star", "null", "zero"] = "star"
     nulls: bool = False
 
+    @property
+    def constant(self) -> bool:
+        """See :class:`Mask`."""
+        return True
+
     def output(self, kind: Type | None) -> Type | None:
         """See :class:`Mask`."""
         return "str" if self.to == "star" else kind

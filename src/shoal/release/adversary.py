@@ -214,7 +214,8 @@ class Adversary:
         >>> Adversary(Schema({}), ()).singled("height", 100, 3)
         []
         """
-        if crowd < CROWD or single <= ALONE * crowd:
+        # of few people a share says nothing about a plain column; one that is a name by its role shows names there, too
+        if (crowd < CROWD and not self.names_people((name,))) or single <= ALONE * crowd:
             return []
         share = single / crowd
         if UNIQUE_PLAIN not in self.waived:

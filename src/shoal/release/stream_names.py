@@ -1,8 +1,9 @@
 """Names beside the groups of a stream: a group hides nobody who is named, nor whom a pseudonym names again and again.
 
 A stream has no end at which an adversary could look at all of it, as before a table is released. What can be known from
-the policy is known before the first event: a column that names people and leaves under a mask that keeps equal values
-equal links the records of one person, and their boxes intersect.
+the policy is known before the first event: a column that names people and leaves under a mask that tells people apart
+links the records of one person, and their boxes intersect. Whether a mask leaves a name (`round`, `blur` with some
+letters, `replace` …) hangs on values that nobody has seen yet: only one that writes the same for everyone does not.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ LINKED_ROWS = "linked-rows"
 
 
 def linking(view: RoleView, promises: Sequence[Promise]) -> list[str]:
-    """The masked columns of a view with promises about groups that name the same person again by the same text.
+    """The masked columns of a view with promises about groups that may tell people apart, or name one again and again.
 
     z-anonymity is about what people show, and says under which names.
     """
     if those_about(promises, "events"):
         return []
     names = [n for n in view.masks if view.schema[n].role in ("subject", "identifier")]
-    return [n for n in names if view.masks[n].keyed and view.masks[n].repeatable]
+    return [n for n in names if view.masks[n].scope != "window" and not view.masks[n].constant]
 
 
 def refuse_names(

@@ -85,6 +85,9 @@ def mask_laws(mask: Mask, context: Context, values: Sequence[Any] | None = None)
         others = [running.one(v, *_by(running, at + 1)) for at, v in enumerate(chosen)]
         rotating = getattr(mask, "rotate", None) is not None
         law(rotating or _same(made, others), mask, "equal values of one column read alike")
+    if mask.constant:
+        told = {repr(value) for value, given in zip(made, chosen, strict=True) if given is not None}
+        law(len(told) <= 1, mask, "all values read alike")
     if mask.keyed:
         other = mask.start(replace(context, role=context.role + "'"))
         shared = sum(a == b for a, b in zip(made, _each(other, chosen), strict=True) if isinstance(a, str) and a != "*")
