@@ -14,15 +14,17 @@ from stage import SECRET
 
 from shoal.runtime.kafka.serve.worker import Worker
 from tests.attacks.test_marks import POLICY, Marks, clean, clear, left, rows, run
+from tests.attacks.test_marks_of_every_road import pages
 
-__all__ = ["run"]  # a fixture
+__all__ = ["pages", "run"]  # fixtures
 pytestmark = pytest.mark.system
-SERVED = POLICY.replace(
+STREAMS = POLICY[: POLICY.index("  house:")] + POLICY[POLICY.index("  market:") :]  # the others are of tables
+SERVED = STREAMS.replace(
     "dataset: patients", "dataset: patients\nsource: {use: kafka, topic: {topic}, properties: admin.properties}"
 )
 
 
-def test_a_service_from_its_source_to_its_consumers(stage, run, tmp_path: Path, monkeypatch):
+def test_a_service_from_its_source_to_its_consumers(stage, run, pages, tmp_path: Path, monkeypatch):
     monkeypatch.setenv("SHOAL_KEY", SECRET)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     here = stage(SERVED)
@@ -48,13 +50,13 @@ def test_a_service_from_its_source_to_its_consumers(stage, run, tmp_path: Path, 
         return turn(self, stop)
 
     monkeypatch.setattr(Worker, "run", until_read)
-    run("serve", "run", policy, "--commit-every", "0.2", "--log", "json", "--verify", "1")
+    run("serve", "run", policy, "--commit-every", "0.2", "--log", "json", "--verify", "1", "--metrics", ":0", "--watch")
+    assert set(pages) == {"metrics", "live"}
+    clean(pages, "pages")
     run("serve", "reload", policy)
     topics = list(AdminClient(here.cluster.login()).list_topics(timeout=30).topics)
     mine = [name for name in topics if name.startswith(f"{here.topic}.")]
-    assert {f"{here.topic}.{part}" for part in ("desk", "research", "market", "held", "shoal.dead")} - {*mine} <= {
-        f"{here.topic}.research"  # promises of a table
-    }
+    assert {f"{here.topic}.{part}" for part in ("desk", "market", "held", "shoal.dead", "shoal.changelog")} <= {*mine}
     seen = {
         name: [b"%r %r %r" % (m.key(), m.value(), m.headers()) for m in here.drain(name, "read_uncommitted")]
         for name in mine

@@ -219,6 +219,14 @@ def test_a_window_by_schedule_decides_alike_however_it_is_cut(events: list[Event
             assert support(faster[: i + 1], event[0], released, span) >= 2
 
 
+def test_a_late_event_has_the_window_of_its_own_time() -> None:
+    """The clock stands in a longer window: who was seen there, but not in that of the event, does not count for it."""
+    promise = ZAnonymity(2, 40, (WindowHours("00:03", "00:04", (), 120),))
+    stream = ZStream(promise, PathHierarchy(), late=80, key=KEY)
+    out = stream.push_many([60.0, 180.0, 120.0], ["u1", "u0", "u0"], ["x", "x", "x"])
+    assert out.values.to_list() == [None, "x", None]
+
+
 @pytest.mark.parametrize("odd", [["x"], {"a": 1}, object(), "half \ud800", None, ""])
 def test_odd_values_and_people_are_withheld_and_the_stream_goes_on(odd: object) -> None:
     one, many = (z_anonymity(1, 10, "path", key=KEY) for _ in range(2))

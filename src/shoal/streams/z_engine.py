@@ -103,7 +103,10 @@ class ZEngine:
         same = (verdicts == clocks.ON_TIME) & (times == np.concatenate([before, nows[:-1]]) if n else times)
         self.totals[0, BEHINDS] += int((verdicts == clocks.BEHIND).sum())
         self.totals[0, TIES] += int(same.sum())
-        limits = np.maximum.accumulate(np.maximum(nows - self.promise.spans(nows), self.clock[clocks.LIMIT]))
+        # a late event has the window of its own time, which a schedule may make shorter than the one that holds now
+        of = np.where(verdicts == clocks.BEHIND, times, nows)
+        oldest = np.maximum(nows - self.promise.spans(nows), of - self.promise.spans(of))
+        limits = np.maximum.accumulate(np.maximum(oldest, self.clock[clocks.LIMIT]))
         if n:  # a window that grows does not bring back what was forgotten
             self.clock[clocks.LIMIT] = limits[-1]
         out: list[dict[str, Decided]] = []
