@@ -93,6 +93,7 @@ def test_a_plain_column_that_names_people_is_refused():
 NAMED = """
 dataset: few
 columns:
+  pid: {role: subject, type: int}
   name: {role: identifier, type: str}
   age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 120}}
 views:
@@ -108,7 +109,7 @@ views:
 )
 def test_a_name_that_a_mask_leaves_is_refused_among_few_people_too(mask):
     """Of few people a share says nothing about a plain column, but this one is a name by its role."""
-    frame = pl.DataFrame({"name": [f"Person{n:03}" for n in range(9)], "age": range(20, 29)})
+    frame = pl.DataFrame({"pid": range(9), "name": [f"Person{n:03}" for n in range(9)], "age": range(20, 29)})
     with pytest.raises(shoal.PromiseError, match="value of their own in the column 'name'"):
         shoal.anonymize(frame, policy=parse(NAMED.replace("MASK", mask)), seed=1)
     made = shoal.anonymize(frame, policy=parse(NAMED.replace("MASK", "blur, first: 6")), seed=1)
