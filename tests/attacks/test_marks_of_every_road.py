@@ -226,7 +226,7 @@ def pages(monkeypatch) -> dict[str, bytes]:
 
 def curves(marks: Marks) -> pl.DataFrame:
     return pl.DataFrame(
-        [{"id": marks.text(), "s": n % 3, **{f"t{i}": (n % 3) + i for i in range(6)}} for n in range(12)]
+        [{"id": marks.text(), "s": 10 * n, **{f"t{i}": (n % 3) + i for i in range(6)}} for n in range(12)]
     )
 
 
