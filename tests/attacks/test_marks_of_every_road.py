@@ -131,7 +131,7 @@ PARAMETERS = """
     --series --time --value --every --missing --method --effort --set --seed --type --separator --z --window --unit
     --late --tuner --z0 --exact --format --keys --flush --again --trust-times --follow --methods --max-loss --max-risk
     --max-delay --delay --rows --together --threshold --on --attributes --rate --exponent --classes --windows --goal
-    --epoch --role --column --ring --users --samples
+    --epoch --role --column --ring --users --samples --at-most
 """
 # roads that need more than a line: the test that looks for marks there
 ELSEWHERE = {
