@@ -63,8 +63,8 @@ class Mask(Spec, frozen=True):
 
     Traits, which the laws of :mod:`shoal.testing` hold every mask to: ``scope`` (value, tuple or window),
     ``reversible`` (whoever holds the key can undo it), ``repeatable`` (equal values of a column read alike in one
-    role and epoch), ``keyed`` (outsiders cannot recompute it), ``constant`` (all values read alike), ``near`` (it moves a
-    value a little, or now and then, so whoever sees another form of it can still compare the two). ``attack`` names
+    role and epoch), ``keyed`` (outsiders cannot recompute it), ``constant`` (all values read alike), ``near`` (it moves
+    a value a little, or now and then, so whoever sees another form of it can still compare the two). ``attack`` names
     what it falls to.
 
     >>> from shoal.masks.suppress import Suppress
