@@ -130,6 +130,8 @@ class Soak:
         for fault in wrong_in(self.stage, Sent(self.sent, self.people, self.places)):
             self._expect(False, fault)
         self._source()
+        foreign = [line for p in self.stage.processes for line in self._log(p).splitlines() if not line.startswith("{")]
+        self._expect(not foreign, f"{len(foreign)} lines of logs are no JSON: {foreign[:3]}")
         return self.wrong
 
     def _more(self, kinds: list[str], until: float) -> Any:

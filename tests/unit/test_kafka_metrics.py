@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from shoal.connect.kafka import KafkaError
+from shoal.connect.kafka import missing
 from shoal.core.errors import OutputError, UsageError
 from shoal.runtime.kafka.serve.counters import BOUNDS, Counters
 from shoal.runtime.kafka.serve.journal import Journal, Trouble
@@ -173,7 +173,7 @@ def test_logs_are_json_and_quote_nobody(counters):
     journal.turn(counters)
     journal.say("serving")
     journal.say(Trouble("the group's offset is gone"))
-    journal.failed(KafkaError("the topic 'patients' is not there"))
+    journal.failed(missing("patients"))
     journal.failed(ValueError("F. Ott is not a number"))
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
     assert [(entry["level"], entry["event"]) for entry in lines] == [
@@ -185,6 +185,8 @@ def test_logs_are_json_and_quote_nobody(counters):
     ]
     assert all(entry["dataset"] == "patients" for entry in lines)
     assert lines[0]["lag"] == 7
+    assert lines[-2]["text"] == "the topic 'patients' is not there"
+    assert lines[-2]["hint"] == "run `shoal serve apply` first"
     assert "Ott" not in out.getvalue()
 
 

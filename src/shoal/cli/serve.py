@@ -150,6 +150,8 @@ def run(
         Show how it goes on a page in the browser, of this machine only, by a link that works once. Needs the extra
         `web`.
     """
+    import os
+    import sys
     import time
 
     from shoal.cli.clients import until_asked
@@ -208,7 +210,9 @@ def run(
         Service(policy, make, counters=counters, say=told, failed=_heard(shown)).run(stop)
     except Exception as error:
         _failed(error, journal, shown)
-        raise
+        if journal is None or os.environ.get("SHOAL_DEBUG"):
+            raise
+        sys.exit(getattr(error, "exit_code", 3))  # it is told, as one object: a second time as text would be no JSON
     finally:
         for part in (page, shown, *codecs):
             if part is not None:
@@ -230,9 +234,7 @@ def _heard(shown: LivePage | None) -> Callable[[str], None]:
 
 def _failed(error: Exception, journal: Journal | None, shown: LivePage | None) -> None:
     """Write to log and page what ended the run."""
-    from shoal.core.errors import ShoalError
-
-    if journal and isinstance(error, ShoalError):
+    if journal:
         journal.failed(error)
     if shown is not None:
         shown.board.broke(error)

@@ -5,6 +5,7 @@ The client library is the extra ``kafka``; it is imported here and in ``runtime`
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -14,6 +15,10 @@ from typing import Any, Literal
 
 from shoal.core.errors import InputError, PolicyError, UsageError
 
+# the client writes to standard error what it cannot go on after, whatever its level: our logs are one object per line
+UNHEARD = logging.getLogger("shoal.unheard")
+UNHEARD.addHandler(logging.NullHandler())
+UNHEARD.propagate = False
 TIMEOUT = 30.0  # seconds a broker may take to answer
 UNSTABLE = 2.0  # seconds another's commit may stay open before we look whose it is
 # for readers who want what is there: a broker that waits for more makes them wait, and every other question on the
@@ -92,8 +97,8 @@ class Source:
 
     @property
     def properties(self) -> dict[str, Any]:
-        """What the service's clients are made from."""
-        return client_properties(self.said, self.folder, log_level=0)
+        """What the service's clients are made from; what goes wrong is told by errors, not by lines of the client."""
+        return client_properties(self.said, self.folder, log_level=0, logger=UNHEARD)
 
 
 def internal(topic: str, name: Literal["changelog", "dead", "audit", "control", "regions", "cuts"]) -> str:

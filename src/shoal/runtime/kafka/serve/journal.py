@@ -58,5 +58,6 @@ class Journal:
 
     def failed(self, error: Exception) -> None:
         """An error: ours say what they found without a value; of others only the kind is told."""
-        known = isinstance(error, ShoalError)
-        self.write("failed", "error", kind=type(error).__name__, text=error.message if known else None)  # type: ignore[attr-defined]
+        told = {} if not isinstance(error, ShoalError) else {"where": error.where, "hint": error.hint}
+        text = error.message if isinstance(error, ShoalError) else None
+        self.write("failed", "error", kind=type(error).__name__, text=text, **told)
