@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import Future
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from shoal.core.keys import KeyRing
 from shoal.policy.load import parse
 from shoal.runtime.kafka.provision.audit import Applying
 from shoal.runtime.kafka.provision.cluster import Cluster
+from shoal.runtime.kafka.provision.control import members_of
 from shoal.runtime.kafka.provision.key_checks import checks_of, refuse_other_keys, together
 from shoal.runtime.kafka.provision.served import Served, definition, served_next
 from shoal.runtime.kafka.serve import stateful
@@ -188,3 +190,19 @@ def test_a_group_is_forgotten_once_the_session_of_a_killed_worker_has_ended():
     errors.append(KafkaError.NON_EMPTY_GROUP)
     cluster.delete_group("shoal-visits")  # one at work is left alone, and not waited for
     assert not errors
+
+
+def test_the_members_of_a_group_are_asked_for_again_while_its_coordinator_moves():
+    answers = [KafkaError.NOT_COORDINATOR, SimpleNamespace(members=["a", "b"]), KafkaError.GROUP_ID_NOT_FOUND]
+
+    class Admin:
+        def describe_consumer_groups(self, names):
+            done, answer = Future(), answers.pop(0)
+            if isinstance(answer, int):
+                done.set_exception(KafkaException(KafkaError(answer)))
+            else:
+                done.set_result(answer)
+            return dict.fromkeys(names, done)
+
+    assert members_of(Admin(), "shoal-visits") == ["a", "b"]
+    assert members_of(Admin(), "shoal-visits") == []

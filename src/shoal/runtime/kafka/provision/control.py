@@ -110,17 +110,23 @@ def wait_for_rest(properties: Mapping[str, Any], group: str, seconds: float = 12
     end = time.monotonic() + seconds
     # both stages: the second one, where there is one, goes after the first
     for stage in (group, group_of(group, of_regions=True)):
-        while _at_work(admin, stage):
+        while members_of(admin, stage):
             if time.monotonic() > end:
                 raise KafkaError(f"workers are still at work after {seconds:.0f} s", where=stage)
             time.sleep(0.3)
 
 
-def _at_work(admin: Any, group: str) -> bool:
-    kafka = library()
-    try:
-        return bool(admin.describe_consumer_groups([group])[group].result(TIMEOUT).members)
-    except kafka.KafkaException as error:
-        if error.args[0].name() == "GROUP_ID_NOT_FOUND":
-            return False  # nobody ever worked
-        raise told(error.args[0], "asking for workers") from None
+def members_of(admin: Any, group: str) -> list[Any]:
+    """The members of a group, as the client describes them; none if there never was one."""
+    kafka, end = library(), time.monotonic() + TIMEOUT
+    while True:
+        try:
+            return list(admin.describe_consumer_groups([group])[group].result(TIMEOUT).members)
+        except kafka.KafkaException as error:
+            word = error.args[0].name()
+            if word == "GROUP_ID_NOT_FOUND":
+                return []  # nobody ever worked
+            # a group whose broker was lost has another coordinator a moment later
+            if "COORDINATOR" not in word or time.monotonic() > end:
+                raise told(error.args[0], "asking for workers") from None
+            time.sleep(0.3)

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import TIMEOUT, library, told
+from shoal.connect.kafka import library
 from shoal.runtime.kafka.provision.audit import Applying
 from shoal.runtime.kafka.provision.backfill import Log
-from shoal.runtime.kafka.provision.control import order_now
+from shoal.runtime.kafka.provision.control import members_of, order_now
 from shoal.runtime.kafka.provision.provision import Provisioner
 from shoal.runtime.kafka.provision.served import served_of
 from shoal.runtime.provision.change import Change
@@ -96,14 +96,7 @@ def status(service: Provisioner) -> Status:
 
 def members(properties: dict[str, Any], group: str) -> tuple[Member, ...]:
     """The workers of a group; none if there never was one."""
-    kafka = library()
-    admin = kafka.admin.AdminClient({**properties, "log_level": 0})
-    try:
-        found = admin.describe_consumer_groups([group])[group].result(TIMEOUT).members
-    except kafka.KafkaException as error:
-        if error.args[0].name() == "GROUP_ID_NOT_FOUND":
-            return ()
-        raise told(error.args[0], "asking for workers") from None
+    found = members_of(library().admin.AdminClient({**properties, "log_level": 0}), group)
     return tuple(
         Member(
             m.client_id,
