@@ -112,7 +112,7 @@ def page(title: str, sections: Sequence[Section], *, about: str = "", verdict: V
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}"/>\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"/>\n'
         f'<meta name="color-scheme" content="light dark"/>\n<title>{escape(title)}</title>\n'
-        f"<style>html,body{{margin:0;padding:0}}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
+        f"<style>html,body{{margin:0;padding:0}}body>.shoal-page{{min-height:100vh;box-sizing:border-box}}</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
 
