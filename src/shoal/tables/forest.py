@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from shoal.kernels.tables.neighbours import Crowd
 
 MOST_CELLS = 1_000_000  # of a table that is one forest: neighbours are sought among all rows
-REGION = 8_192  # rows, of larger ones
+REGION = 4_096  # rows, of larger ones
 
 
 class Forest(Settled, frozen=True, tag="forest"):
@@ -42,7 +42,7 @@ class Forest(Settled, frozen=True, tag="forest"):
 
     Cost: a nearest-neighbour search per row, by branch and bound over the distinct rows: between O(rows log rows) and
     O(rows² x columns), by how alike rows are; memory O(rows x columns), never an edge that is not in the forest. A
-    table of more than a million cells is first cut into regions of about 8,192 rows (:mod:`shoal.tables.regions`), a
+    table of more than a million cells is first cut into regions of about 4,096 rows (:mod:`shoal.tables.regions`), a
     forest each: the bound then holds within each region.
 
     >>> import polars as pl
