@@ -6,7 +6,8 @@ and behave like them (Tables 4.1 to 4.3; for domains also the exposure of Jha et
 - Values are as popular as the tables say, at every level (:mod:`shoal.datasets.popularity`).
 - A person has *favourites*, returns to them, and rarely looks further.
 - A person *lives* somewhere: most favourites are near (positions), or of one interest (shop).
-- Events come in *sessions*: a visit is several events in a row, a session several visits, with pauses between.
+- Events come in *sessions*: a visit is several events in a row, a session several visits, with pauses between. Who
+  looks for something (shop) mostly stays in the category the session began with.
 - Traffic follows *day and night*.
 
 ``scale`` makes people, events and the values of every level fewer by one factor, so that their ratios stay; a value is
@@ -38,8 +39,10 @@ class Shape(NamedTuple):
     Habits: ``visit`` events are made in a visit to a common value, ``rare_visit`` in one to a rare value; ``session``
     visits in a session; ``pause`` seconds between two events of a visit; ``favourites`` per person, to which ``loyal``
     of the visits go; ``near`` of them lie within the person's own node of each level, most specific first. ``again`` is
-    how many visits of an hour a person makes to a value that they visit at all. ``bare`` of the less popular categories
-    belong to none above them: a product may have one category and no more.
+    how many visits of an hour a person makes to a node that they visit at all, by level, the last for all above.
+    ``bare`` of the less popular categories belong to none above them: a product may have one category and no more.
+    ``stay`` of the visits of a session are within the node of each level that it began with. Sessions are as long as
+    ``even`` says: 1 is by chance alone (geometric), less makes more sessions of one visit, and some very long ones.
     """
 
     events: int
@@ -56,8 +59,10 @@ class Shape(NamedTuple):
     favourites: int
     loyal: float
     near: tuple[float, ...]
-    again: float = 1.0
+    again: tuple[float, ...] = (1.0,)
     bare: float = 0.0
+    stay: tuple[float, ...] = ()
+    even: float = 1.0
 
 
 SHAPES = {
@@ -74,16 +79,18 @@ SHAPES = {
             ((3, 0.995), (5, 0.989), (10, 0.97), (20, 0.936)),
             ((3, 1.0), (20, 1.0)),
         ),
-        (0.02, 0.25, 0.3, 0.35, 0.9),
+        (0.012, 0.25, 0.3, 0.35, 0.9),
         1.25,
         1.15,
-        3.0,
+        6.0,
         60.0,
         20,
         0.6,
         (0.0, 0.6, 0.1, 0.0, 0.0),
-        1.0,
+        (1.15, 4.4),
         0.8,
+        (0.0, 0.86),
+        0.5,
     ),
     "domains": Shape(
         11_000_000,
@@ -103,7 +110,7 @@ SHAPES = {
         40,
         0.85,
         (0.0, 0.0),
-        2.0,
+        (2.0,),
     ),
     "positions": Shape(
         1_798_399,
@@ -127,7 +134,7 @@ SHAPES = {
         12,
         0.7,
         (0.0, 0.0, 0.6, 0.25, 0.1, 0.0),
-        1.4,
+        (1.4,),
     ),
 }
 NIGHT = 0.78  # how far traffic falls at midnight, and rises at noon
@@ -185,11 +192,10 @@ def _values(name: str, scale: float) -> Values:
     counts = [max(1, round(c * scale)) for c in shape.levels]
     shares: list[Floats] = []
     for level, count in enumerate(counts):
-        reached = [(z * scale * shape.again, share) for z, share in shape.reached[level]]
+        again = shape.again[min(level, len(shape.again) - 1)]
+        reached = [(z * scale * again, share) for z, share in shape.reached[level]]
         visits = hourly / (shape.visit if level else _mean_visit(shape))
-        shares.append(
-            popularity(count, reached, max(shape.top[level] * crowd * shape.again, reached[-1][0] * 1.01), visits)
-        )
+        shares.append(popularity(count, reached, max(shape.top[level] * crowd * again, reached[-1][0] * 1.01), visits))
     parents = [nested(rng, low, high) for low, high in pairwise(shares)]
     own = [np.arange(counts[0])]
     for parent in parents:
@@ -236,16 +242,19 @@ def _events(
     person = ranked(rng, max(1, round(visits / shape.session)), people, shape.people_skew)
     begun = day_and_night(rng, len(person), hours)
     rng.shuffle(begun)
-    session = np.repeat(np.arange(len(person)), rng.geometric(1 / shape.session, len(person)))
+    session = np.repeat(np.arange(len(person)), _lengths(rng, shape, len(person)))
     who = person[session]
-    what = _drawn(rng, shape, values, who)
+    what = _drawn(rng, shape, values, session, who)
     events = rng.geometric(1 / values.length[what])
     order = rng.permutation(len(who))
     cut = int(np.searchsorted(np.cumsum(events[order]), n)) + 1
     kept = np.sort(order[:cut])  # a sample of the visits, as many as make up the events
-    if hours == (0, 24 * shape.days) and len(kept) > 4 * len(values.length):  # everything is visited once, at least
+    if hours == (0, 24 * shape.days) and len(kept) > 4 * len(values.length):  # everything and everyone once, at least
         never = np.setdiff1d(np.arange(len(values.length)), what[kept])
         what[rng.choice(kept, len(never), replace=False)] = never
+        away = np.setdiff1d(person, who[kept])
+        if len(away):
+            who[rng.choice(kept, len(away), replace=False)] = away
     visit = np.repeat(kept, events[kept])[:n]
     while len(visit) < n:  # too few: some visits were longer
         visit = np.concatenate([visit, rng.choice(kept, n - len(visit))])
@@ -258,8 +267,29 @@ def _events(
     return who[visit], what[visit], low + np.mod(when - low, high - low)
 
 
-def _drawn(rng: np.random.Generator, shape: Shape, values: Values, who: Ints) -> Ints:
-    """The value of every visit: mostly one of the person's favourites, and of those mostly the first."""
+def _lengths(rng: np.random.Generator, shape: Shape, n: int) -> Ints:
+    """Visits of every session: one, and by chance more."""
+    if shape.even == 1.0:
+        return rng.geometric(1 / shape.session, n)
+    return 1 + rng.negative_binomial(shape.even, shape.even / (shape.even + shape.session - 1), n)
+
+
+def _drawn(rng: np.random.Generator, shape: Shape, values: Values, session: Ints, who: Ints) -> Ints:
+    """The value of every visit: what its session began with, or near it, or else one of the person's favourites."""
+    out = _favourites(rng, shape, values, who)
+    if not shape.stay:
+        return out
+    begun = out[np.flatnonzero(np.diff(session, prepend=-1))][session]
+    level = np.searchsorted(np.cumsum(shape.stay), rng.random(len(who)), "right")
+    for at in range(len(shape.stay)):
+        here = np.flatnonzero(level == at)
+        first, last = values.first[at][begun[here]], values.last[at][begun[here]]
+        out[here] = _place(values, values.total[first], values.total[last], rng.random(len(here)))
+    return out
+
+
+def _favourites(rng: np.random.Generator, shape: Shape, values: Values, who: Ints) -> Ints:
+    """Mostly one of the person's favourites, and of those mostly the first; rarely anything else."""
     n = len(who)
     favourite = np.minimum(rng.geometric(1 / (0.3 * shape.favourites + 1), n) - 1, shape.favourites - 1)
     loyal = rng.random(n) < shape.loyal

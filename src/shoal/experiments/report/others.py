@@ -11,6 +11,7 @@ import polars as pl
 
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy.prefix import Prefix
+from shoal.core.hierarchy.tree import Tree
 from shoal.datasets.streams import web_visits
 from shoal.experiments import calibration, graph, kp, published_curves
 from shoal.experiments.report.claim import ALLGOEWER, GARAI, JHA, MINUTOLI, Claim, nothing, number, ratio, shape
@@ -147,4 +148,10 @@ def graph_approximation(out: Path) -> Iterator[Claim]:
         ours = "withheld and counted" if (codes < 0).all() else "cut"
     except UsageError:
         ours = "refused"
-    yield shape(GARAI, "3.4.3", "a text longer than the prefix allows is refused", "refused", ours != "cut", ours)
+    yield shape(GARAI, "3.4.6", "a text longer than the prefix allows is refused", "refused", ours != "cut", ours)
+    try:
+        Tree(children=9).compile(pl.Series(["a", "b", "c"]))
+        ours = "all under one node"
+    except UsageError:
+        ours = "refused"
+    yield shape(GARAI, "3.4.4", "more children than items are refused", "refused", ours == "refused", ours)
