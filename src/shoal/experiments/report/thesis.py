@@ -93,7 +93,8 @@ def over_time() -> Iterator[Claim]:
         tune = {"goal": {"k": 3, "probability": 0.9}, "every": "30m", "correct": False}
         search = _marks(play(frame, 1, every=MARK, k=3, tune=tune)[2])
         follows = float(np.corrcoef(search["z"].to_numpy(), search["events"].to_numpy())[0, 1])
-        yield shape(PAPER, "Figure 5.6", f"{name}: z follows the traffic", "follows", follows > 0.3, f"r {follows:.2f}")
+        what = f"{name}: z of the search as published follows the traffic"
+        yield shape(PAPER, "Figure 5.6", what, "follows", follows > 0.3, f"r {follows:.2f}")
         low, high = (float(np.median(found[figure]["z"].to_numpy())) for figure in ("5.5", "5.6"))
         ours = f"{low:g} to {high:g} (thinned)"
         yield shape(PAPER, "Figure 5.6", f"{name}: a higher goal takes a higher z", "higher", high > low, ours)
