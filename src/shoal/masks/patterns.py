@@ -24,7 +24,7 @@ LONGEST_PATTERN = 1000
 CLASSES = {"d": "0-9", "w": "0-9A-Za-z_", "s": "\\t\\n\\x0C\\r\\x20"}
 CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 ATOM = r"(?:[A-Za-z0-9 _@#:;,/%='\"<>!-]|\\[dw.+*?()|$^/-]|\[(?:[A-Za-z0-9](?:-[A-Za-z0-9])?|[_ .]|\\[dw])+\])"
-# parts of a fixed length, of which the last may be repeated for ever: nothing behind it can make it give anything back
+# parts of a fixed length, of which the last may be repeated forever: nothing behind it can make it give anything back
 PLAIN = re.compile(rf"\^?(?:{ATOM}(?:\{{[1-9][0-9]?\}})?)*{ATOM}(?:\+|\{{[1-9][0-9]?,?\}})?")
 META = frozenset("\\^$.|?*+()[]{}")
 

@@ -1,9 +1,10 @@
 """Groups found without a look at sensitive values: what a rerun of the method tells is then bounded.
 
-Who knows the register and the method can ask in which *worlds* (who has which of a group's values) it would have made
-the groups they see (the minimality attack of Wong, Fu, Wang and Pei 2007). Here a method first forms groups that keep
-only the promises that count people. A tree over these groups is then drawn, also without a look at values, and gone
-down from the root: a part is replaced by its two halves if both keep every promise, and otherwise it is a group.
+Someone who knows the register and the method can ask in which *worlds* (who has which of a group's values) it would
+have made the groups they see (the minimality attack of Wong, Fu, Wang and Pei 2007). Here a method first forms groups
+that keep only the promises that count people. A tree over these groups is then drawn, also without a look at values,
+and gone down from the root: a part is replaced by its two halves if both keep every promise, and otherwise it is a
+group.
 
 Exchanging values inside a released group changes nothing above it: the halves that were found good are unions of whole
 groups, and have the same values in every such world. So the only thing the release tells is that a part of m blind

@@ -161,7 +161,7 @@ def _exists(cursor: Any, address: Address) -> bool:
 
 
 def _handed(frame: pl.DataFrame, dialect: Dialect, columns: Mapping[str, str]) -> tuple[pl.DataFrame, list[str]]:
-    """The frame in types that the driver writes, and how each column becomes what it shall be."""
+    """The frame in types that the driver writes, and how each column becomes what it should be."""
     handed, casts = [], []
     for name, kind in columns.items():
         column = frame[name]

@@ -22,7 +22,7 @@ from shoal.runtime.kafka.serve.membership import Membership, group_of
 from shoal.runtime.kafka.serve.worker import Fill, Worker
 
 NEAR = 5_000  # records that may be left for the moment when the workers stand still
-PASSES = 5  # a source that grows as fast as it is read again is not followed for ever
+PASSES = 5  # a source that grows as fast as it is read again is not followed forever
 
 
 class Log:
