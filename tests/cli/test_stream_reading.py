@@ -216,4 +216,4 @@ def test_one_pass_makes_several_views(tmp_path: Path) -> None:
     assert (tmp_path / "two.ndjson").read_bytes() == (tmp_path / "town.ndjson").read_bytes()
     done = in_process(words[:-4] + words[-2:], tmp_path, b"", SHOAL_KEY="ab" * 32)
     assert done.returncode == 2
-    assert "other views" in done.stderr
+    assert "other further views" in done.stderr

@@ -39,7 +39,7 @@ def test_the_page_of_a_stream_has_the_names_of_a_worker_and_the_figures_of_the_r
     runner = LocalRunner(job, job.key(), out.append, verify=1.0)
     source: Any = SimpleNamespace(bad=3)
     saved: Any = SimpleNamespace(written=0, sizes={})
-    clock = HandClock()
+    clock = HandClock(time.monotonic())
     metrics = StreamMetrics({"": runner}, source, saved, clock=clock)
     page = Page(":0", metrics.counters)
     try:
