@@ -11,7 +11,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.connect import arrow
+from shoal.core import arrow
 
 
 def handed(texts: list[str | None]) -> pl.Series:
@@ -44,7 +44,7 @@ def test_their_memory_lives_as_long_as_they_do() -> None:
 def test_a_series_may_live_longer_than_the_interpreter() -> None:
     code = """
 import builtins, numpy as np
-from shoal.connect.arrow import texts
+from shoal.core.arrow import texts
 builtins.last = texts(np.frombuffer(b"x" * 900, np.uint8), np.arange(10) * 100).to_frame("a")
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.connect.arrow import texts
-from shoal.kernels.shared.json_flat import BOOL, FLOAT, INT, MISSING, NEWLINE, TEXT, flat_lines, gathered
+from shoal.core.arrow import pieces
+from shoal.kernels.shared.json_flat import BOOL, FLOAT, INT, MISSING, NEWLINE, TEXT, flat_lines
 from shoal.kernels.shared.json_lines import odd_line
 
 KINDS: dict[pl.DataType, int] = {pl.Int64(): INT, pl.Float64(): FLOAT, pl.Boolean(): BOOL, pl.String(): TEXT}
@@ -111,17 +112,12 @@ class Flat:
         return pl.DataFrame(columns)
 
 
-def _column(kind: int, data: NDArray[np.uint8], values: NDArray[np.generic], lengths: NDArray[np.int64]) -> pl.Series:
-    valid = lengths != MISSING
-    whole = bool(valid.all())
+def _column(kind: int, data: NDArray[np.uint8], values: NDArray[Any], lengths: NDArray[np.int64]) -> pl.Series:
     if kind == TEXT:
-        # a buffer for each column: what is not published must not lie beside what is
-        offsets = np.zeros(len(values) + 1, np.int64)
-        out = np.empty(max(int(lengths[valid].sum()), 1), np.uint8)
-        gathered(data, values, lengths, offsets, out)
-        return texts(out, offsets, None if whole else valid)
+        return pieces(data, values, lengths)  # memory of its own: what is not published must not lie beside what is
+    missing = lengths == MISSING
     found = pl.Series(values != 0 if kind == BOOL else values)
-    return found if whole else found.set(pl.Series(~valid), None)
+    return found.set(pl.Series(missing), None) if missing.any() else found
 
 
 def _is_utf8(lines: bytes) -> bool:

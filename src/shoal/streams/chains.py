@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.arrow import pieces
 from shoal.core.comparable import one_zero
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy.base import Hierarchy
@@ -77,7 +78,7 @@ class Coder:
             coded = Coded(codes, prints[first][:, None], lambda levels: _plain(texts, levels))
         elif isinstance(self.hierarchy, Path):
             few = Bytes(raw.data, raw.starts[first], raw.lengths[first])
-            coded = self._path(self.hierarchy, codes, few, texts.gather(first))
+            coded = self._path(self.hierarchy, codes, few)
         else:
             assert self._known is not None
             coded = self._known.code(codes, prints[first], values.gather(first))
@@ -104,7 +105,7 @@ class Coder:
             return prints, [raw[len(raw) - cut :].decode() for cut in cuts]
         return prints, [raw[:cut].decode() for cut in cuts]
 
-    def _path(self, path: Path, codes: NDArray[np.int32], few: Bytes, texts: pl.Series) -> Coded:
+    def _path(self, path: Path, codes: NDArray[np.int32], few: Bytes) -> Coded:
         separator = np.frombuffer(path.separator.encode(), np.uint8)
         while True:
             cuts = np.zeros((len(few.starts), self._width), np.int64)
@@ -118,15 +119,9 @@ class Coder:
             starts = starts + np.repeat(few.lengths, self._width) - flat
         chains = self._printer.of(Bytes(few.data, starts, np.where(flat > 0, flat, -1))).reshape(cuts.shape)
 
-        def cut(values: pl.Series, kept: NDArray[np.int64]) -> pl.Series:
-            frame = pl.DataFrame({"v": values.cast(pl.Binary), "n": kept})
-            start = pl.col("v").bin.size().cast(pl.Int64) - pl.col("n") if path.reverse else pl.lit(0)
-            return frame.select(pl.col("v").bin.slice(start, pl.col("n")).cast(pl.String))["v"]
-
         def text(levels: Levels8) -> pl.Series:
-            return gather_labels(
-                codes, levels, self._width, lambda at: cut(texts.gather(at // cuts.shape[1]), flat[at])
-            )
+            # cut at separators, so the bytes of a label are text again
+            return gather_labels(codes, levels, self._width, lambda at: pieces(few.data, starts[at], flat[at]))
 
         return Coded(codes, chains, text)
 

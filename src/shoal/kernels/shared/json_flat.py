@@ -207,15 +207,3 @@ def _word(data, at):
             return at + _U(long), word
         first += long
     return at, -1
-
-
-@kernel
-def gathered(data, starts, lengths, offsets, out):
-    """Copy texts one behind the other; ``offsets`` are where each ends. ``starts`` of missing ones are not read."""
-    to = _ZERO
-    for i in range(starts.size):
-        begin = _U(starts[i])
-        for z in range(_U(max(lengths[i], 0))):
-            out[to] = data[begin + _U(z)]
-            to += _ONE
-        offsets[i + 1] = np.int64(to)

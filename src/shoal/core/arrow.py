@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.kernels.shared.gather import gathered
+
 LARGE_TEXT = b"U"  # UTF-8 with 64-bit offsets
 NULLABLE = 2
 
@@ -108,3 +110,17 @@ def texts(data: NDArray[np.uint8], offsets: NDArray[np.int64], valid: NDArray[np
     """
     bits = None if valid is None else np.packbits(valid, bitorder="little")
     return pl.Series(_Texts(data, offsets, bits))
+
+
+def pieces(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> pl.Series:
+    """The texts ``data[starts[i] : starts[i] + lengths[i]]`` in memory of their own, null where a length is below 0.
+
+    >>> pieces(np.frombuffer(b"a.b.c", np.uint8), np.array([0, 2, 0]), np.array([1, 3, -1])).to_list()
+    ['a', 'b.c', None]
+    """
+    valid = lengths >= 0
+    whole = bool(valid.all())
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    out = np.empty(max(int((lengths if whole else lengths[valid]).sum()), 1), np.uint8)
+    gathered(data, starts, lengths, offsets, out)
+    return texts(out, offsets, None if whole else valid)
