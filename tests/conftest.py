@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import random
+import signal
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -83,6 +84,12 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeria
 # a turn of fuzzing, as scripts/fuzz.py says it: CPU seconds, the family of each file, laws that were tried before
 TURN = json.loads(Path(os.environ["SHOAL_FUZZ_TURN"]).read_text()) if "SHOAL_FUZZ_TURN" in os.environ else {}
 FIRST: set[str] = set()  # a law of each family
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A shell that starts this in the background lets it ignore Ctrl-C, and every command that a test starts, too."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
