@@ -136,6 +136,10 @@ def test_other_lines_are_left_to_a_decoder(line: str) -> None:
     assert line == "" or Flat(SCHEMA).read(plain_line + line.encode()) is None
 
 
+def test_without_a_column_nothing_is_read() -> None:
+    assert Flat({}).read(b'{"who": "ada"}\n') is None
+
+
 def test_bytes_that_are_no_text_are_left_to_a_decoder() -> None:
     assert Flat(SCHEMA).read('{"who": "é"}\n'.encode()) is not None
     assert Flat(SCHEMA).read(b'{"who": "\xc3"}\n') is None

@@ -97,7 +97,9 @@ class Flat:
         self._kinds = np.array([KINDS[dtype] for dtype in schema.values()], np.int64)
 
     def read(self, lines: bytes) -> pl.DataFrame | None:
-        """The frame; None if a line is of another kind, or is no line."""
+        """The frame; None if a line is of another kind, or is no line, or no column is asked for."""
+        if not self._schema:
+            return None
         data = np.frombuffer(lines if lines.endswith(b"\n") else lines + b"\n", np.uint8)
         shape = len(self._kinds), int(np.count_nonzero(data == NEWLINE))  # thrice as fast as bytes.count
         values, lengths = np.empty(shape, np.int64), np.empty(shape, np.int64)
