@@ -169,7 +169,9 @@ def test_a_wanted_value_never_takes_a_group_away_from_its_promise(table: Table, 
         after = count.copy()
         after[value] += 1
         one_step = 1 / (total + 1) if kind == "t" else 1e-12  # a rare value may overshoot by less than one row
-        if wanted(rules, 0, count, total, count.max(), value):
+        # of entropy, "less frequent than the most frequent" is a rule of thumb; up to the mean it is certain to rise
+        certain = kind != "entropy" or after[value] <= max(1, total / (count > 0).sum())
+        if wanted(rules, 0, count, total, count.max(), value) and certain:
             assert far(after) <= far(count) + one_step
 
 

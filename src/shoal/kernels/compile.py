@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from shoal.kernels.interpreted import declare, small
 from shoal.kernels.lazy import Lazy
 
 PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")  # kernels stay Python functions
@@ -18,12 +19,19 @@ OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "boundscheck
 OPTIONS["_nrt"] = True  # said, or a kernel that creates arrays would not compile where a bare one calls it first
 
 
-def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
-    """Compile a function at its first call with every kind of arguments."""
+def kernel(
+    function: Callable[..., Any] | None = None, /, *, steps: Callable[..., float] | None = None, **options: Any
+) -> Any:
+    """Compile a function at its first call with every kind of arguments.
+
+    Where ``steps`` says how many steps some arguments mean, few of them are taken without compiling it.
+    """
     if function is None:
-        return partial(kernel, **options)
+        return partial(kernel, steps=steps, **options)
     if PLAIN:
         return function
+    if steps is not None:
+        declare(function, steps)
 
     def make() -> Any:
         from shoal.kernels.linked import Kernel
@@ -52,12 +60,12 @@ def light(function: Callable[..., Any]) -> Any:
 
 
 def _ready(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """What an earlier run has compiled."""
+    """What an earlier run has compiled, or what needs no compiling."""
     if "numba" in sys.modules:
-        return None
+        return small(function, arguments)
     from shoal.kernels.ready import find
 
-    return find(function, arguments)
+    return find(function, arguments) or small(function, arguments)
 
 
 def instruction(function: Callable[..., Any]) -> Any:
@@ -76,8 +84,8 @@ def builtin(function: Callable[..., Any]) -> Any:
     return Lazy(function, lambda: function(None, None, None))
 
 
-def by_types(choose: Callable[..., Any]) -> Any:
-    """A function whose code is chosen by the types of its arguments (numba's overload)."""
+def by_types(choose: Callable[..., Any], plain: Callable[..., Any]) -> Any:
+    """A function whose code is chosen by the types of its arguments (numba's overload); ``plain`` does it in Python."""
 
     def make() -> Any:
         from numba.extending import overload
@@ -86,6 +94,7 @@ def by_types(choose: Callable[..., Any]) -> Any:
             raise NotImplementedError("compiled code only")
 
         overload(stand_in)(choose)
+        stand_in.py_func = plain  # type: ignore[attr-defined]
         return stand_in
 
-    return Lazy(choose, make)
+    return Lazy(plain, make)

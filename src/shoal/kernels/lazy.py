@@ -10,8 +10,6 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-OFTEN = 2000  # calls of a kernel after which the compiler's own way of choosing a variant is worth loading
-
 
 class Lazy:
     """Stands for what ``make`` makes of a function; other kernels see only what was made."""
@@ -30,7 +28,6 @@ class Lazy:
         self._made: Any = None
         self._ready = ready  # finds, for arguments, what runs without the compiler
         self.whole = whole  # it may be compiled for callers in Python
-        self._calls = 0
 
     @property
     def made(self) -> Any:
@@ -41,9 +38,10 @@ class Lazy:
         return self._made
 
     def __call__(self, *arguments: Any) -> Any:
-        """Run it."""
-        if self._made is None and self._ready is not None and self._calls < OFTEN:
-            self._calls += 1
+        """Run it. What an earlier run has compiled never loads the compiler, however often it is called: that would
+        choose a variant a few microseconds faster, but a stream stands still while it is loaded.
+        """
+        if self._made is None and self._ready is not None:
             found = self._ready(self.__wrapped__, arguments)
             if found is not None:
                 return found(*arguments)

@@ -17,6 +17,7 @@ from numba.core.lowering import Lower
 from numba.core.registry import CPUDispatcher
 
 from shoal.kernels import disk_cache as disk_cache  # where this module is loaded, kernels are kept by content
+from shoal.kernels.interpreted import small
 from shoal.kernels.ready import keep
 from shoal.kernels.waiting import waiting
 
@@ -121,7 +122,13 @@ class Kernel(CPUDispatcher):
         return super().compile(sig)
 
     def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
-        """Compile for these arguments, and keep what was compiled for runs without the compiler."""
+        """Compile for these arguments, and keep what was compiled for runs without the compiler.
+
+        What is returned is called with the arguments: small work may be done by the Python function.
+        """
+        done = small(self.py_func, arguments)
+        if done is not None:
+            return done
         known = set(self.overloads)
         compiler: Any = super()
         found = compiler._compile_for_args(*arguments, **named)

@@ -31,17 +31,24 @@ from shoal.kernels.stamps import ROOM, folder
 PARTS = ("_helperlib", "_dynfunc", "core.runtime._nrt_python")  # what compiled code calls, without the compiler
 DIGEST = 16
 _lock = threading.Lock()
+_forms: dict[Any, Any] = {}  # kinds of arrays, by what tells them apart
 
 
 def find(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Callable[..., Any] | None:
     """The compiled function for these arguments, if an earlier run has kept it; nothing once the compiler is loaded."""
     if "numba" in sys.modules:
         return None
-    kinds = tuple(_kind(value) for value in arguments)
+    kinds = tuple([_kind(value) for value in arguments])
     if None in kinds or len(arguments) != function.__code__.co_argcount:
         return None
     with _lock:
         return _load(function, kinds)
+
+
+def kept(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bool:
+    """Whether an earlier run has kept a kernel for these arguments."""
+    place = _place(function, tuple(_kind(value) for value in arguments))
+    return place is not None and place.exists()
 
 
 def keep(function: Callable[..., Any], arguments: tuple[Any, ...], compiled: Any) -> None:
@@ -49,6 +56,8 @@ def keep(function: Callable[..., Any], arguments: tuple[Any, ...], compiled: Any
     kinds = tuple(_kind(value) for value in arguments)
     place = _place(function, kinds)
     if None in kinds or place is None or len(arguments) != function.__code__.co_argcount:
+        return
+    if _content(place) is not None:  # the compiler, too, has read what an earlier run compiled
         return
     from numba.core.intrinsics import INTR_MATH
 
@@ -73,15 +82,10 @@ def keep(function: Callable[..., Any], arguments: tuple[Any, ...], compiled: Any
 @cache
 def _load(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Callable[..., Any] | None:
     place = _place(function, kinds)
-    if place is None or not place.exists():
+    whole = None if place is None else _content(place)
+    if whole is None:
         return None
-    try:
-        written = place.read_bytes()
-    except OSError:
-        return None
-    if _digest(written[DIGEST:]) != written[:DIGEST]:
-        return None  # damaged: the compiler knows how to go on, the loader would end the process
-    content = pickle.loads(written[DIGEST:])
+    content = pickle.loads(whole)
     engine = _engine(tuple(content["math"]))
     import llvmlite.binding as llvm
 
@@ -101,6 +105,15 @@ def _load(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Callable[...,
         sys.modules[function.__module__], function.__name__, function.__doc__, entry, environments[0], (environments,)
     )
     return made
+
+
+def _content(place: Path) -> bytes | None:
+    """What is written there; nothing where it is damaged: the compiler can go on, the loader would end the process."""
+    try:
+        written = place.read_bytes()
+    except OSError:
+        return None
+    return written[DIGEST:] if _digest(written[DIGEST:]) == written[:DIGEST] else None
 
 
 def _place(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Path | None:
@@ -130,10 +143,13 @@ def _kind(value: Any) -> Any:
 
     kind = type(value)
     if kind is np.ndarray:
-        flags = value.flags
-        order = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
-        named = value.dtype.names is not None
-        return None if named else (value.dtype.str, value.ndim, order, flags.writeable, flags.aligned)
+        form = (value.dtype, value.ndim, value.flags.num)
+        if form not in _forms:  # asking for each of its flags would take longer than many a kernel
+            flags = value.flags
+            order = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
+            named = value.dtype.names is not None
+            _forms[form] = None if named else (value.dtype.str, value.ndim, order, flags.writeable, flags.aligned)
+        return _forms[form]
     if kind is int:
         return "int" if -(2**63) <= value < 2**63 else None
     if kind in (bool, float):

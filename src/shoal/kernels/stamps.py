@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 ROOM = Path(__file__).parent.resolve()
-TALK = ("talk.py", "waiting.py")  # what is said while kernels are compiled is no part of them
+ASIDE = ("talk.py", "waiting.py", "interpreted.py")  # when to compile, and what is said then, is no part of kernels
 _KERNEL = re.compile(r"^\s*from shoal\.kernels\.?([\w.]*) import (.+)$", re.M)
 
 
@@ -37,7 +37,7 @@ def _with_imports(file: Path) -> set[Path]:
     left = [file]
     while left:
         part = left.pop()
-        if part not in found and part.name not in TALK:
+        if part not in found and part.name not in ASIDE:
             found.add(part)
             for module, names in _KERNEL.findall(part.read_text()):
                 place = ROOM / module.replace(".", "/") if module else ROOM

@@ -5,6 +5,7 @@ Work is counted in bytes of code: once for each function, and once more for each
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from shoal.kernels.interpreted import may_wait
 from shoal.kernels.lazy import Lazy
 from shoal.kernels.stamps import ROOM, folder
 from shoal.kernels.talk import show
@@ -30,11 +32,15 @@ class Waiting:
         self._work = 0
         self._share = 0.0
         self._now: list[Function] = []
+        self._collects = False  # whether garbage was collected before
         self._lock = threading.RLock()
 
     def begin(self, kernel: Function) -> None:
         """A kernel is about to be compiled for callers in Python."""
         with self._lock:
+            if not self._now:  # the compiler keeps nearly all it makes: looking for garbage is a twentieth of its time
+                self._collects = gc.isenabled()
+                gc.disable()
             self._now.append(kernel)
             self._tell()
 
@@ -55,6 +61,8 @@ class Waiting:
                 self._work += size(function)
             self._now.remove(kernel)
             if not self._now:
+                if self._collects:
+                    gc.enable()
                 show(1.0, 0)
 
     def _tell(self) -> None:
@@ -73,8 +81,8 @@ def callers_in_python() -> list[Function]:
     for name, module in list(sys.modules.items()):
         if name.startswith("shoal.") and not name.startswith("shoal.kernels."):
             for value in list(vars(module).values()):
-                function = _function(value)
-                if function is not None and value.whole and not _kept(function):
+                function = python_of(value)
+                if function is not None and value.whole and not may_wait(function) and not _kept(function):
                     found[function.__code__] = function
     return list(found.values())
 
@@ -94,7 +102,7 @@ def reach(function: Function) -> list[Function]:
         named = [known.get(name) for name in one.__code__.co_names]
         for module in [value for value in named if isinstance(value, ModuleType)]:
             named += [vars(module).get(name) for name in one.__code__.co_names]
-        for called in filter(None, map(_function, named)):
+        for called in filter(None, map(python_of, named)):
             if called.__code__ not in found:
                 found[called.__code__] = called
                 left.append(called)
@@ -106,11 +114,11 @@ def size(function: Function) -> int:
     return len(function.__code__.co_code)
 
 
-def _function(value: Any) -> Function | None:
+def python_of(value: Any) -> Function | None:
     """The Python function of a kernel, compiled or not."""
     if isinstance(value, Lazy):
         return value.__wrapped__
-    return value.py_func if type(value).__module__ == LINKED else None
+    return getattr(value, "py_func", None) if type(value).__module__ in (LINKED, "builtins") else None
 
 
 def _kept(function: Function) -> bool:

@@ -52,7 +52,7 @@ def cell_cost(shape, j, low, high):
     return shape.cost[shape.cost_offset[j, level] + shape.codes[shape.offset[j] + low * shape.depth[j] + level]]
 
 
-@kernel
+@kernel(steps=lambda shape, low, high: 4 * low.size)
 def box_cost(shape, low, high):
     """Weighted cost of a whole box: the sum over columns."""
     total = 0.0
@@ -79,7 +79,7 @@ def bound(matrix, rows, start, stop, low, high):
                 high[j] = code
 
 
-@kernel
+@kernel(steps=lambda matrix, labels, count: matrix.size)
 def group_boxes(matrix, labels, count):
     """The box of every group: two int32 arrays [count, m]; rows labelled -1 are left out."""
     n, m = matrix.shape

@@ -170,6 +170,19 @@ def print_next(address, length):
 
 
 @kernel
+def prints_next(address, length):
+    """The fingerprints (array 2) of the texts at hand, a zero byte between them; how many."""
+    data, keys, prints = bytes_at(address, 0), words_at(address, 1), words_at(address, 2)
+    count, start = 0, 0
+    for at in range(length + 1):
+        if at == length or data[at] == 0:
+            prints[count] = fingerprint(data, start, at - start, _U(keys[0]), _U(keys[1]))
+            count += 1
+            start = at + 1
+    return count
+
+
+@kernel
 def chain_next(address, length):
     """Cuts (array 5) and fingerprints (array 6) of the path at hand; how many. The others: see ``streams.texts``."""
     data, keys, separator, form = bytes_at(address, 0), words_at(address, 1), bytes_at(address, 2), words_at(address, 3)

@@ -76,7 +76,7 @@ def people_in(rules, rows, start, stop, work):
     return found
 
 
-@kernel
+@kernel(steps=lambda rules, rows, start, stop, work: (stop - start + 8) * (1 + 4 * rules.kind.size))
 def holds(rules, rows, start, stop, work):
     """Whether ``rows[start:stop]`` keep every promise as one group. O(rows + values) per promise."""
     if stop - start < rules.k:

@@ -71,7 +71,12 @@ def _halve(low, high, weight, order, start, stop, rounds, spare, grown):
     return left
 
 
-@kernel()
+def _steps(low, high, weight, order, k, rounds, *_):
+    n, m = low.shape
+    return 3 * n * m * (rounds + 3) * np.log2(n + 2)
+
+
+@kernel(steps=_steps)
 def top_down(low, high, weight, order, k, rounds, grown=True):
     """A label per row; every group has at least ``k`` rows if there are as many.
 

@@ -35,4 +35,4 @@ def _when_called(low_a, high_a, low_b, high_b, measure):
     return cost(low_a, high_a, low_b, high_b, measure)
 
 
-union_cost = _when_called if PLAIN else by_types(_by_measure)
+union_cost = _when_called if PLAIN else by_types(_by_measure, _when_called)

@@ -55,7 +55,7 @@ class Outcome(NamedTuple):
     kept: int  # released groups
 
 
-@kernel
+@kernel(steps=lambda nodes: 10 * nodes.offset.size)
 def room_for(nodes):
     """Scratch space."""
     u, m = nodes.tuples.shape
@@ -149,7 +149,7 @@ def _same(nodes, level, a, b):
     return True
 
 
-@kernel
+@kernel(steps=lambda nodes, rules, level, *_: 4 * nodes.tuples.size + 4 * (1 + rules.kind.size) * nodes.first[-1])
 def judge_level(nodes, rules, level, room, work, limit):
     """Everything about one level vector; ``room`` then holds its groups and which of them are suppressed.
 

@@ -21,7 +21,7 @@ class Groups(NamedTuple):
     label: np.ndarray  # int32[n]
 
 
-@kernel
+@kernel(steps=lambda codes, pairs, label, room: codes.size)
 def make_groups(codes, pairs, label, room):
     """Groups from labels, rows labelled -1 left out. O(rows x columns)."""
     n, m = codes.shape

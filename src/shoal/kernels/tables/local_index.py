@@ -19,7 +19,7 @@ class Index(NamedTuple):
     skip: np.ndarray  # int32[g, m]
 
 
-@kernel
+@kernel(steps=lambda pairs, low, high, size: 2 * low.size)
 def cell_keys(pairs, low, high, size):
     """A number per group and column, int64[m, g], equal where cells read alike; and the groups with ``size`` > 0."""
     m = low.shape[1]
@@ -45,7 +45,7 @@ def cell_keys(pairs, low, high, size):
     return key, group
 
 
-@kernel
+@kernel(steps=lambda pairs, low, high, key, group: 4 * key.size)
 def fill_index(pairs, low, high, key, group):
     """The index of groups that are already sorted by their keys. O(groups x columns)."""
     m, g = key.shape

@@ -33,7 +33,7 @@ class Units(NamedTuple):
     first: np.ndarray  # int64[units + 1]
 
 
-@kernel
+@kernel(steps=lambda pairs, chosen, depth: 4 * (pairs.size * depth).sum())
 def make_tree(pairs, chosen, depth):
     """The marks and costs of the ``chosen[j, :depth[j]]`` levels of each column. O(codes x levels)."""
     m = depth.shape[0]
@@ -63,7 +63,7 @@ def make_tree(pairs, chosen, depth):
     return Tree(offset, depth, mark, cost)
 
 
-@kernel
+@kernel(steps=lambda tree, codes, first, stop, combinations: codes.shape[0] * combinations * (stop - first))
 def block_keys(tree, codes, first, stop, combinations):
     """The keys of all level vectors of columns ``first`` to ``stop - 1``, the last column's level running fastest."""
     n = codes.shape[0]
@@ -79,7 +79,7 @@ def block_keys(tree, codes, first, stop, combinations):
     return keys
 
 
-@kernel
+@kernel(steps=lambda tree, units: units.codes.shape[0] * tree.depth.sum())
 def mean_costs(tree, units):
     """Mean cost of each column at each level, over all rows: float64[m, most levels]."""
     m = tree.depth.shape[0]
@@ -113,7 +113,13 @@ class Table(NamedTuple):
     stamp: np.ndarray  # int64[1]
 
 
-@kernel
+def _steps(keys, tree, units, vectors, alive, price, rules, plain, growing, table, work, state):
+    """Each level vector whose time has come looks at all units that are left."""
+    left = alive[: state.sizes[2]]
+    return 4.0 * (np.maximum(vectors.gate[left], vectors.best[left]) <= price).sum() * state.sizes[1]
+
+
+@kernel(steps=_steps)
 def raise_price(keys, tree, units, vectors, alive, price, rules, plain, growing, table, work, state):
     """One round at one price over the ``alive`` vectors.
 

@@ -26,7 +26,7 @@ class Pairs(NamedTuple):
     shape: Shape
 
 
-@kernel
+@kernel(steps=lambda shape: (shape.size[shape.size <= SMALL] ** 2).sum())
 def make_pairs(shape):
     """The table, both ways round. O(codes² x levels) per small column."""
     m = shape.size.shape[0]

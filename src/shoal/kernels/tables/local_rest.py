@@ -15,7 +15,12 @@ NEAR = 16  # groups that may take in a row
 NEAREST, LEAST = 6, 32  # rows among which a group is grown: times k, and at least
 
 
-@kernel
+def _steps(codes, ids, pairs, rules, *_):
+    n, m = codes.shape
+    return n * n * (m + 2) / rules.k + 60 * n * m
+
+
+@kernel(steps=_steps)
 def grow_region(codes, ids, pairs, rules, plain, label, first, state):
     """Groups grown from random rows among ``codes`` until none can be finished: their number.
 
@@ -116,7 +121,7 @@ def _nearest_rows(price, left, size, near, cost):
     near[0], near[least] = near[least], near[0]
 
 
-@kernel
+@kernel(steps=lambda codes, ids, rest, groups, *_: rest.size * (groups.low.size + 200))
 def absorb(codes, ids, rest, groups, index, pairs, rules, growing):
     """Each row of ``rest`` joins the group whose loss grows least and that still keeps the promises; else stays out."""
     best, score = np.empty(NEAR, np.int32), np.empty(NEAR)
@@ -154,7 +159,7 @@ def _keeps(ids, groups, g, row, rules, rows, work, count):
     return lack == KEPT
 
 
-@kernel
+@kernel(steps=lambda pairs, low, high, group: 4 * low.size)
 def union_costs(pairs, low, high, group):
     """What a row would cost in the union of ``group``'s box with each of the boxes."""
     out = np.zeros(low.shape[0])

@@ -8,7 +8,7 @@ from shoal.kernels.shared.promises import holds, workspace
 WIDEST = 8  # a group that still breaks a promise at so many times k rows is left to be merged
 
 
-@kernel
+@kernel(steps=lambda points, members, rules: 2 * points.size * len(points) / rules.k)
 def mdav(points, members, rules):
     """A label for each of ``members`` (rows of the table, whose coordinates are ``points``), and the number of groups.
 

@@ -13,7 +13,12 @@ LARGE = 1 << 16
 SMALL = 4  # times k
 
 
-@kernel
+def _steps(matrix, shape, rules, strict, tries, *_):
+    n, m = matrix.shape
+    return 0.2 * n * m * m * tries * np.log2(n + 2)
+
+
+@kernel(steps=_steps)
 def mondrian(matrix, shape, rules, strict, tries, heat=0.0, stop_share=0.0, seed=0):
     """A label per row, and the number of groups.
 

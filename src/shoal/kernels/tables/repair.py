@@ -7,7 +7,7 @@ from shoal.kernels.shared.boxes import box_cost, group_boxes
 from shoal.kernels.shared.promises import holds, workspace
 
 
-@kernel
+@kernel(steps=lambda rules, labels, groups: 5 * (1 + rules.kind.size) * labels.size)
 def broken_groups(rules, labels, groups):
     """Whether each group breaks a promise (an empty group does not); rows labelled -1 are left out."""
     rows, start = _by_group(labels, groups)
@@ -84,7 +84,12 @@ def pair_up(shape, low, high, size, broken):
     return united
 
 
-@kernel
+def _steps(matrix, shape, rules, labels, groups):
+    """Rows are looked at once; each broken group, at worst all, looks at all others."""
+    return 5 * (1 + rules.kind.size) * matrix.size + groups * groups * matrix.shape[1]
+
+
+@kernel(steps=_steps)
 def merge_broken(matrix, shape, rules, labels, groups):
     """Labels in which every group keeps the promises, unless one group is left that does not.
 
