@@ -11,6 +11,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+BASE := .venv/.base
 STAMP := .venv/.installed
 # two workers for what computes and three for what waits; one room alone starts faster without any
 WORKERS ?= $(if $(TESTS),0,5)
@@ -20,17 +21,27 @@ unexport PYTHONDONTWRITEBYTECODE
 
 env: $(STAMP)
 
-# the lock names every package: nothing is left to resolve, or a version published today could stop an install
-$(STAMP): requirements.lock pyproject.toml
+# The locks name every package: nothing is left to resolve, or a version published today could stop an install.
+# What the package itself needs is a sixth of what its tests need, so a first look does not wait for the rest.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps
+# where Python may not write it later, each start costs seconds
+COMPILED = $(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null
+
+$(BASE): requirements.base.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-# where Python may not write it later, each start costs seconds; beside it, what a first release needs is compiled
-	-$(BIN)/shoal demo --rows 1000 --out .cache/demo > /dev/null & $(BIN)/python -m compileall -q -j 0 .venv/lib > /dev/null; wait
+	$(INSTALL) --require-hashes -r requirements.base.lock
+	$(INSTALL) --no-build-isolation --editable .
+# beside it, what a first release needs is compiled
+	-$(BIN)/shoal demo --rows 1000 --out .cache/demo > /dev/null & $(COMPILED); wait
+	touch $(BASE)
+
+$(STAMP): $(BASE) requirements.lock
+	$(INSTALL) --require-hashes -r requirements.lock
+	-$(COMPILED)
 	touch $(STAMP)
 
-demo: env
-	$(BIN)/shoal demo
+demo: $(BASE)
+	$(BIN)/shoal demo --rows 1000
 
 warm: env
 	$(BIN)/shoal warm $(METHODS)
@@ -80,10 +91,12 @@ fuzz: env
 	$(BIN)/python scripts/fuzz.py --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS))
 
 # after changing dependencies: versions and hashes, no addresses
+LOCK := $(PYTHON) -m uv pip compile pyproject.toml --group build --universal --python-version 3.11 --generate-hashes \
+  --no-header --no-emit-index-url --no-annotate
 lock:
 	$(PYTHON) -m pip install --quiet uv
-	$(PYTHON) -m uv pip compile pyproject.toml --group test --group lint --group docs --group build $(addprefix --extra ,excel kafka learn registry spark sql web) --universal \
-	  --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade -o requirements.lock
+	$(LOCK) --group test --group lint --group docs $(addprefix --extra ,excel kafka learn registry spark sql web) --upgrade -o requirements.lock
+	$(LOCK) --constraint requirements.lock -o requirements.base.lock
 
 clean:
 	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis dist out
