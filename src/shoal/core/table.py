@@ -20,14 +20,12 @@ from shoal.core.errors import InputError, UsageError
 from shoal.core.frames import require
 from shoal.core.hierarchy import HIERARCHIES
 from shoal.core.hierarchy.base import Hierarchy
-from shoal.core.levels import Codes, Levels
+from shoal.core.levels import FEW_ROWS, Codes, Levels
 from shoal.core.scale import scale_for
 from shoal.core.schema import Column, Schema
 
 if TYPE_CHECKING:
     from shoal.kernels.shared.boxes import Shape
-
-FEW_ROWS = 1_000  # so few are coded one by one before polars has begun
 
 
 @dataclass(frozen=True)

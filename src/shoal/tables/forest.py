@@ -140,10 +140,11 @@ def crowd_of(table: Table) -> Crowd:
     n = table.size
     # a sample is enough to rank columns; a fixed seed, or the same table would be sorted otherwise each time
     some = np.random.default_rng(0).integers(0, n, (2, 500))
-    dear = [
-        sum(edge_part(shape, j, a, b) for a, b in zip(*table.matrix[some, j], strict=True))
-        for j in range(len(table.names))
-    ]
+    dear = []
+    for j in range(len(table.names)):
+        pairs = list(zip(*table.matrix[some, j], strict=True))
+        part = {pair: edge_part(shape, j, *pair) for pair in set(pairs)}  # few values: the same pairs again and again
+        dear.append(sum(part[pair] for pair in pairs))
     column = np.argsort(-np.array(dear), kind="stable")
     matrix = table.matrix[:, column]
     members = np.lexsort(matrix.T[::-1]).astype(np.int32) if len(column) else np.arange(n, dtype=np.int32)

@@ -26,6 +26,7 @@ WINDOW = 1 << 15  # rows of the largest part that is worked on at once
 WHOLE_ROWS = 400  # rows of a group that is destroyed whole, unless k asks for more
 SMALL = 4096  # a table of fewer rows is one part
 CELLS = 1 << 18  # cells of the largest part: in many columns the search for neighbours looks at most groups
+NEAR = 1.25  # times the loss of the groups at hand
 STILL, IDLE = 1e-5, 3  # it ends after so many rounds that each gain no more than this share of the loss
 PARTS = 8  # per round, of a table that has so many; not the number of cores, which changes the time and not the release
 
@@ -74,7 +75,7 @@ class Improver:
         self.plain, self.growing = bool(only_counts_rows(rules)), bool(grows(rules))
         cells = max(1.0, len(matrix) * float(pairs.shape.weight.sum()))
         self.share = 1 / cells  # of the loss, per row and cost
-        self.loss = self._loss()
+        self.loss = loss_of(matrix, pairs, self.labels)
 
     def run(self, steps: int, progress: Progress = silent) -> Labels:
         """Spend ``steps`` steps."""
@@ -98,13 +99,14 @@ class Improver:
 
     def take(self, labels: Labels) -> None:
         """Go on from other groups that keep the promises, if these lose less."""
-        mine = self.labels
-        self.labels = dense(labels)
-        loss = self._loss()
+        labels = dense(labels)
+        loss = loss_of(self.matrix, self.pairs, labels)
         if loss < self.loss:
-            self.loss = loss
-        else:
-            self.labels = mine
+            self.labels, self.loss = labels, loss
+
+    def near(self, labels: Labels) -> bool:
+        """Whether other groups lose little more than these, or less."""
+        return loss_of(self.matrix, self.pairs, dense(labels)) <= NEAR * self.loss
 
     def _parts(self) -> list[NDArray[np.int64]]:
         """The rows of whole groups that lie near each other: some parts, another cut each time."""
@@ -162,9 +164,11 @@ class Improver:
             self.loss += change
         self.labels = dense(labels)
 
-    def _loss(self) -> float:
-        groups = make_groups(self.matrix, self.pairs, self.labels, int(self.labels.max(initial=-1)) + 1)
-        return float((groups.size * groups.cost).sum())
+
+def loss_of(matrix: Codes, pairs: Pairs, labels: Labels) -> float:
+    """What the groups cost together, each row in cells."""
+    groups = make_groups(matrix, pairs, labels, int(labels.max(initial=-1)) + 1)
+    return float((groups.size * groups.cost).sum())
 
 
 def make_index(pairs: Pairs, groups: Groups) -> Index:

@@ -87,7 +87,7 @@ class Local(TableMethod, frozen=True, tag="local"):
         pairs = make_pairs(view.shape())
         labels = start(view.matrix, pairs, rules, seed, lambda share, word: progress(share / 2, word))
         improver = Improver(view.matrix, pairs, rules, labels, seed)
-        for rival in rivals(table, promises, rules, seed):
+        for rival in rivals(table, promises, rules, seed, improver.near):
             improver.take(rival)
         # a best grouping that hangs on sensitive values would tell who reruns the method more about them
         if 0 < table.size <= FEW and not len(rules.kind):

@@ -17,6 +17,7 @@ Codes = NDArray[np.int32]
 Labels = NDArray[np.int32]
 WHOLE = 1 << 15  # lattices up to this size are enumerated
 STEP = 1.05  # each round's price over the last one's
+COARSE = 1.1  # the same where promises are about shares of values: a round costs more, and finer ones find no more
 EARLY = 0.8  # a level vector is looked at from this share of its mean cost on
 LARGE, EARLIER = 20, 0.75  # and from this share on where k is at least so large
 
@@ -77,7 +78,7 @@ def _rise(
             keys, tree, units, vectors, alive, price, rules, plain, growing, table, work, state
         )
         progress(0.5 * (1 - state.sizes[1] / n), "opening groups")
-        price = max(price * STEP, following)
+        price = max(price * (STEP if growing else COARSE), following)
     return state.label
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -18,7 +18,7 @@ from shoal.kernels.tables.local_pairs import Pairs
 from shoal.kernels.tables.local_rest import absorb, grow_region, union_costs
 from shoal.promises.base import Promise
 from shoal.tables.base import Progress, TableMethod, silent
-from shoal.tables.improve import dense, draws, make_index
+from shoal.tables.improve import dense, draws, loss_of, make_index
 from shoal.tables.local_prices import WHOLE, lattice_size, open_tuples
 from shoal.tables.regions import cut
 
@@ -29,6 +29,7 @@ REGION = 16384  # rows among which groups are grown
 FEW_GROUPS = 200  # times k: in tables of fewer rows cutting may do better than opening tuples
 RIVALRY = 100_000  # rows up to which other methods try their groups, too, where a promise is about values
 VERY_FEW = 20  # times k: in tables of fewer rows whole groups far from each other may do better than cuts
+GIVEN_BACK = 256  # groups that the rest took in and may not need
 BATCH = 256  # rows taken in between two looks at the groups
 DRAWN = 200  # sets of k rows that are tried
 DEAR = 5_000  # rows up to which a method tries whose cost is the square of them
@@ -90,19 +91,24 @@ def hard(rules: Rules, rows: int, seed: int) -> bool:
     return sum(not holds(about_values, pick, 0, len(pick), work) for pick in picks) * 2 > DRAWN
 
 
-def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int) -> list[Labels]:
+def rivals(
+    table: Table, promises: Sequence[Promise], rules: Rules, seed: int, near: Callable[[Labels], bool]
+) -> Iterator[Labels]:
     """Groups that other methods form: where there are few of them, opening tuples one by one leaves a poor last one.
 
-    Growing groups one by one may also leave a rest that breaks promises about values; others part the whole.
+    Growing groups one by one may also leave a rest that breaks promises about values; others part the whole. In a large
+    table where the quickest of them come nowhere ``near`` the loss that we have, the others are not tried.
     """
     few = table.size < FEW_GROUPS * rules.k
     if table.size < 2 * rules.k or not (few or (len(rules.kind) and table.size <= RIVALRY)):
-        return []
+        return
     from shoal.tables.mondrian import Mondrian
 
-    found: list[TableMethod] = [Mondrian(), Mondrian(strict=False)]
+    cuts = [method.form(table, promises, seed=seed).labels for method in (Mondrian(), Mondrian(strict=False))]
+    yield from cuts
+    found: list[TableMethod] = []
     shaped = hard(rules, table.size, seed)
-    if few or shaped:
+    if few or (shaped and any(map(near, cuts))):
         from shoal.tables.topdown import TopDown
 
         found += [TopDown(), TopDown(near="group")]
@@ -111,24 +117,59 @@ def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int) -
         from shoal.tables.microaggregation import Microaggregation
 
         found += [Microaggregation(), Datafly()]
-    return [method.form(table, promises, seed=seed).labels for method in found]
+    for method in found:
+        yield method.form(table, promises, seed=seed).labels
 
 
 def assign_rest(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels) -> Labels:
-    """Rows labelled -1 join a group that keeps the promises with them; if none does, groups unite until one does."""
+    """Rows labelled -1 join a group that keeps the promises with them; if none does, groups unite until one does.
+
+    Where a promise is about shares of values, the rest is what nobody could use: spread over the groups it widens most
+    of them. So it is also tried as a group of its own, with the groups that lose most anyway; the better one counts.
+    """
     rest = np.flatnonzero(labels < 0)
+    spread = labels
     if len(rest) and labels.max() >= 0:
         groups = make_groups(matrix, pairs, dense(labels), int(labels.max()) + 1)
         ids = np.arange(len(matrix), dtype=np.int32)
         for at in range(0, len(rest), BATCH):
             index = make_index(pairs, groups)
             absorb(matrix, ids, rest[at : at + BATCH], groups, index, pairs, rules, bool(grows(rules)))
-        labels = groups.label
-    if (labels < 0).any():
-        labels = dense(labels)
-        labels[labels < 0] = labels.max() + 1
-        labels = unite(matrix, pairs, rules, labels, int(labels.max()))
-    return dense(labels)
+        spread = groups.label
+    if (spread < 0).any():
+        spread = dense(spread)
+        spread[spread < 0] = spread.max() + 1
+        spread = unite(matrix, pairs, rules, spread, int(spread.max()))
+    spread = dense(spread)
+    if not len(rest) or grows(rules):
+        return spread
+    apart = dense(gather(matrix, pairs, rules, dense(labels)))
+    return min(spread, apart, key=lambda found: loss_of(matrix, pairs, found))
+
+
+def gather(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels) -> Labels:
+    """The rows labelled -1 as one group, with as many of the costliest groups as it needs, and none that it does not.
+
+    Costs O(rows) per look: one per group at first, then for a quarter more at a time; of those taken ``GIVEN_BACK`` are
+    looked at again.
+    """
+    cost = make_groups(matrix, pairs, labels, int(labels.max()) + 1).cost
+    order, work = np.argsort(-cost[: labels.max() + 1], kind="stable"), workspace(rules)
+    taken = np.append(np.zeros(labels.max() + 1, np.bool_), True)  # the last one: rows without a group
+
+    def enough() -> bool:
+        rows = np.flatnonzero(taken[labels]).astype(np.int32)
+        return bool(holds(rules, rows, 0, len(rows), work))
+
+    count = 0
+    while count < len(order) and not enough():
+        more = max(1, count // 4)
+        taken[order[count : count + more]] = True
+        count += more
+    for group in order[: min(count, GIVEN_BACK)]:
+        taken[group] = False
+        taken[group] = not enough()
+    return np.where(taken[labels], labels.max() + 1, labels).astype(np.int32)
 
 
 def unite(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels, group: int) -> Labels:

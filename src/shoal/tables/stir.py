@@ -28,6 +28,7 @@ Rows = NDArray[np.int32]
 LEAST_POOLS, MOST_POOLS = 12, 256  # pools, at least and at most
 SHARE = 20  # of so many groups one is pooled
 FEW = 24  # groups up to which it is as hot as that; with more it cools, so that a large table loses nothing to it
+SMALL = 1_000  # rows, likewise: under hard promises a table of any size has few groups
 NEAR = 3  # groups pooled besides the first, at most
 STOP = 0.15  # the chance that a part is not parted further
 TRIES = 4  # blind cuts before a part stays as it is
@@ -54,7 +55,7 @@ class _Stirring:
         self._work: Work = workspace(rules)
         self._random = np.random.default_rng([seed % 2**63, 0x57])
         count = int(labels.max()) + 1
-        self._heat = HEAT * min(1.0, FEW / count)
+        self._heat = HEAT * min(1.0, FEW / count) * min(1.0, SMALL / len(labels)) ** 2
         self._low, self._high = group_boxes(self._matrix, labels, count)
         self._members = dict(enumerate(_by_label(labels, count)))
 
