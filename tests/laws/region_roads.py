@@ -42,14 +42,20 @@ def in_turns(parts: list[list[Record]], most: int, seed: int) -> Iterator[list[R
 
 
 def blocks_of(
-    policy: Policy, role: str, parts: list[list[Record]], batches: Iterator[list[Record]]
+    policy: Policy, role: str, parts: list[list[Record]], batches: Iterator[list[Record]], again: int | None = None
 ) -> list[list[Record]]:
-    """The partitions of the topic of regions, opened, after one commit per batch."""
-    router = Router(policy, KEYS, {role: Served("visits.view", NAME, "")}, len(parts))
+    """The partitions of the topic of regions, opened, after one commit per batch.
+
+    Before batch number ``again`` all partitions were read to their end as it was then, and a new worker takes over.
+    """
     codec = BlockCodec(KEYS)
     log: list[list[Record]] = [[] for _ in range(regions_of(policy.views[role]))]
-    router.begin(dict.fromkeys(range(len(parts)), 0))
     left = {p: len(part) for p, part in enumerate(parts)}
+
+    def begun() -> Router:
+        router = Router(policy, KEYS, {role: Served("visits.view", NAME, "")}, len(parts))
+        router.begin({p: len(parts[p]) - rest for p, rest in left.items()})
+        return router
 
     def commit() -> None:
         for region, value in router.blocks():
@@ -58,7 +64,12 @@ def blocks_of(
         for view, cuts in router.wishes().items():
             router.partitioners[view].take(cuts)
 
-    for batch in batches:
+    router = begun()
+    for number, batch in enumerate(batches):
+        if number == again:
+            router.end(left)
+            commit()
+            router = begun()
         router.take(batch)
         for record in batch:
             left[record.partition] = len(parts[record.partition]) - record.offset - 1

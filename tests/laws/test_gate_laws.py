@@ -96,7 +96,9 @@ def test_a_promise_view_and_a_windowed_view_refuse_the_same_records(kind, value)
     if not refused:
         (written,) = frames.write(frame)
         kept = json.loads(written)["a"]
-        assert kept == value or kind in ("date", "datetime")
+        # declared a float: a double, also where a whole number has more digits than it holds
+        given_ = float(value) if kind == "float" and value is not None else value
+        assert kept == given_ or kind in ("date", "datetime")
     mask = MASKS.decode({"use": "aggregate", "function": "mean", "k": 2, "window": {"use": "tumbling", "size": 1}})
     window = WindowGate(RoleView.resolve("r", schema, ["a", "n"], {"n": mask}), KEYS)
     outcomes = [*window.push(record), *window.flush()]

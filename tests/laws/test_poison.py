@@ -36,7 +36,14 @@ HIERARCHY: dict[str, dict[str, Any]] = {
     "calendar": {"use": "calendar"},
     "suppress": {"use": "suppress"},
 }
-METHODS = ("z-anonymity", "batches", "castle", "fads")
+METHODS: dict[str, dict[str, Any]] = {
+    "z-anonymity": {"use": "z-anonymity"},
+    "tuned": {"use": "z-anonymity", "tune": {"goal": {"k": 2, "probability": 0.8}, "every": "10s"}},
+    "noise": {"use": "z-anonymity", "noise": {"most": 0.5}, "allow_noise": True},
+    **{
+        name: {"use": name, "delay": 8, "delay_time": "10s", "reuse": "never"} for name in ("batches", "castle", "fads")
+    },
+}
 
 odd_numbers = st.sampled_from([0, -1, 7, 1e300, -1e300, 2**60, 2**70, 5e-324, 99, 4_000_000_000, 253_402_300_800])
 odd_texts = st.sampled_from(
@@ -80,20 +87,24 @@ lines = st.one_of(
 
 
 def job(method: str, hierarchy: str) -> StreamJob:
-    delayed = {} if method == "z-anonymity" else {"delay": 8, "delay_time": "10s", "reuse": "never"}
-    promises = [ZAnonymity(2, "1h")] if method == "z-anonymity" else [KAnonymity(2), LDiversity(2, column="diag")]
+    chosen, delayed = METHODS[method], [KAnonymity(2), LDiversity(2, column="diag")]
     return StreamJob(
-        schema=schema_of(hierarchy), promises=promises, method=STREAM_METHODS.decode({"use": method, **delayed})
+        schema=schema_of(hierarchy),
+        promises=[ZAnonymity(2, "1h")] if chosen["use"] == "z-anonymity" else delayed,
+        method=STREAM_METHODS.decode(chosen),
     )
 
 
-@given(st.sampled_from(METHODS), st.sampled_from(list(HIERARCHY)), st.lists(lines, max_size=12), st.integers(1, 64))
+@given(
+    st.sampled_from(list(METHODS)), st.sampled_from(list(HIERARCHY)), st.lists(lines, max_size=12), st.integers(1, 64)
+)
 @example("z-anonymity", "prefix", [b'{"at": 1, "who": "a", "value": null}'], 64)
 @example("z-anonymity", "tree", [b'{"at": 1, "who": "a", "value": 7}'], 64)
 @example("z-anonymity", "range", [b'{"at": 1, "who": "a", "value": "x"}'], 64)
 @example("z-anonymity", "range", [b'{"at": 1, "who": "a", "value": 101}'], 64)
 @example("z-anonymity", "wide range", [b'{"at": 1, "who": "a", "value": 7}'], 64)
 @example("z-anonymity", "wide range", [b'{"at": 1, "who": "a", "value": 1152921504606846976}'], 64)
+@example("tuned", "range", [b'{"at": 1, "who": "a", "value": "x"}'], 64)  # nothing known, and one that is unknown
 @example("batches", "wide range", [b'{"at": 1, "who": "a", "value": 1152921504606846976}'], 64)
 @settings(max_examples=60, deadline=None)
 def test_the_file_runner_survives_every_line(
@@ -144,6 +155,15 @@ views:
     show: [value, diag]
     promises: [{{use: k-anonymity, k: 2}}]
     method: {{use: batches, delay: 8, delay_time: 10s}}
+  tuned:
+    show: [at, value, note]
+    promises: [{{use: z-anonymity, z: 2, window: 1h}}]
+    method: {{use: z-anonymity, tune: {{goal: {{k: 2, probability: 0.8}}, every: 10s}}}}
+  noise:
+    show: [at, who, value]
+    masks: {{who: pseudonym}}
+    promises: [{{use: z-anonymity, z: 2, window: 1h}}]
+    method: {{use: z-anonymity, noise: {{most: 0.5}}, allow_noise: true}}
   castle:
     show: [value, diag]
     promises: [{{use: k-anonymity, k: 2}}]

@@ -79,5 +79,5 @@ def test_a_large_window_leaves_block_by_block_and_in_time(monkeypatch: pytest.Mo
     assert played(3000)[0::2] == (events, cells)
     widths = [int(c.strip("[]").split(", ")[-1]) - int(c.strip("[]").split(", ")[0]) for c, _ in cells]
     monkeypatch.setattr(spread, "PIECE", 10_000)
-    whole = [int(c.strip("[]").split(", ")[-1]) - int(c.strip("[]").split(", ")[0]) for c, _ in played(1)[2]]
+    whole = [int(c.strip("[]").split(", ")[-1]) - int(c.strip("[]").split(", ")[0]) for c, _ in played(250)[2]]
     assert np.mean(widths) < 1.5 * np.mean(whole)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from shoal.measures.zk_model import Model
@@ -57,7 +57,7 @@ def ended(steps: Generator[None, None, Found]) -> Found:
 @given(rows, goals, st.integers(1, 5), st.integers(0, 12))
 def test_search_finds_a_z_that_reaches_the_goal_beside_one_that_does_not(given_rows, goal, low, start):
     part = window(given_rows)
-    z, p, reached = ended(search(evaluation_of(part, goal), low, 1000, start))
+    z, p, reached, lower = ended(search(evaluation_of(part, goal), low, 1000, start))
     most = max(low, max(max(r[2], r[3]) for r in part) + 1)
     slow = {at: slow_p(part, at, goal.k) for at in range(low, most + 1)}
     assert low <= z <= most
@@ -65,6 +65,7 @@ def test_search_finds_a_z_that_reaches_the_goal_beside_one_that_does_not(given_r
     assert reached == (slow[z] >= goal.probability)
     if reached:
         assert z == low or slow[z - 1] < goal.probability
+        assert lower == (None if z == low else slow[z - 1])
     else:
         assert slow[most] < goal.probability  # releasing nothing at all would not do, either
 
@@ -97,5 +98,8 @@ def test_the_model_tuner_takes_the_least_z_the_model_says(given_rows, target):
     people = len({r[0] for r in part})
     model = Model(users=max(2, people), exposed=np.array([c / people for c in shown.values()]), windows=1)
     most = max(max(r[2], r[3]) for r in part) + 1
-    reach = [z for z in range(1, most + 1) if model.p_k(z, 2, samples=2000).value >= target]
+    told = {z: model.p_k(z, 2, samples=2000) for z in range(1, most + 1)}
+    # drawn from samples, in an order of the attributes that may be another: on the border either answer is right
+    assume(all(abs(p.value - target) > 4 * p.error for p in told.values() if p.error))
+    reach = [z for z, p in told.items() if p.value >= target]
     assert found.z == (reach[0] if reach else most)

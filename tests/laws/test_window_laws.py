@@ -181,6 +181,19 @@ def test_a_stream_and_a_file_agree(spec, stream, who):
     assert {o.number: json.loads(o.record) for o in done if o.record is not None} == from_file
 
 
+def test_records_that_waited_for_a_second_witness_keep_their_place():
+    """One person alone does not start the clock: their records wait, and stand before the one that started it."""
+    chosen = view({"use": "session", "gap": "3s"}, "shuffle")
+    rows = records([(0, n) for n in range(4)], [(0, None), (0, None), (0, 0), (1, 0)])
+    running = WindowGate(chosen, KEYS)
+    done = [o for r in rows for o in running.push(r)] + running.flush()
+    assert [o.number for o in done] == [0, 1, 2, 3]
+    kinds = {"time": pl.Int64, "pid": pl.Int64, "age": pl.Int64, "ward": pl.String}
+    viewed = FrameGate(chosen, pl.Schema(kinds), KEYS).apply(pl.DataFrame([json.loads(r) for r in rows], schema=kinds))
+    from_file = dict(zip(viewed.rows.to_list(), viewed.data.to_dicts(), strict=True))
+    assert {o.number: json.loads(o.record) for o in done} == from_file
+
+
 @given(specs, late_streams(), people, st.integers(1, 25))
 def test_many_records_at_once_are_decided_as_one_after_the_other(spec, stream, who, size):
     window, name, more = spec

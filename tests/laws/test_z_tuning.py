@@ -236,9 +236,10 @@ def test_search_returns_a_z_that_was_seen_to_reach_the_goal() -> None:
             try:
                 next(steps)
             except StopIteration as end:
-                z, p, reached = end.value
+                z, p, reached, lower = end.value
                 break
         assert p == evaluation.p(z)
+        assert lower is None or lower == evaluation.p(z - 1) < 0.6
         assert reached == (p >= 0.6)
         assert z >= 2
 

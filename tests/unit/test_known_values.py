@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path as File
 
 import numpy as np
@@ -18,11 +19,13 @@ from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Column, Schema
+from shoal.kernels.shared.labels import ASK
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.streams import known_values
 from shoal.streams.base import Batch
 from shoal.streams.batches import Batches
 from shoal.streams.chains import Coder
+from shoal.streams.texts import bytes_of
 from shoal.streams.z_stream import z_anonymity
 
 KEY = bytes(range(32))
@@ -119,17 +122,82 @@ def test_a_new_value_costs_no_more_when_many_are_known(monkeypatch: pytest.Monke
     """Counted, not timed: each value is asked for once, and again only after everything was forgotten."""
     monkeypatch.setattr(known_values, "KEPT", 50)
     coder = Coder(Prefix(3), KEY, "c")
-    asked: list[str] = []
     known = coder._known
     assert known is not None
-    label = known._label
-    assert label is not None
-    known._label = lambda text: asked.append(text) or label(text)  # type: ignore[func-returns-value]
-    values = [f"{i % 40:03}" for i in range(200)]
-    for value in values:
-        coder.code(pl.Series([value]))
-        coder.one(value)
+    asked: list[int] = []
+    learn = known._learn
+    monkeypatch.setattr(known, "_learn", lambda keys, *rest: asked.extend(keys.tolist()) or learn(keys, *rest))
+    for i in range(200):
+        coder.code(pl.Series([f"{i % 40:03}"]))
     assert len(asked) == 40
     coder.code(pl.Series([f"{i:03}" for i in range(60)]))
     assert len(asked) == 100
-    assert len(known._row) <= 60
+    assert known._rows <= 60
+
+
+def test_a_value_pushed_again_is_not_asked_again() -> None:
+    stream = z_anonymity(1, "1h", Prefix(3), key=KEY)
+    known = stream._coder._known
+    assert known is not None
+    label, asked = known._label, []
+    assert label is not None
+    known._label = lambda text: asked.append(text) or label(text)  # type: ignore[func-returns-value]
+    for i in range(200):
+        assert stream.push(float(i), "ada", f"{i % 40:03}") == f"{i % 40:03}"
+    assert len(asked) == 40
+
+
+@given(st.lists(texts, max_size=6, unique=True), st.integers(1, 4))
+def test_what_a_tree_lists_is_never_forgotten_and_labels_handed_out_stay(values: list[str], kept: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(known_values, "KEPT", 4)
+        coder = Coder(Tree(nodes=NODES, default="blood"), KEY, "c")
+    known = coder._known
+    assert known is not None
+    before = coder.code(pl.Series(["covid", "odd"]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(known_values, "KEPT", kept)
+        for value in values:
+            coder.code(pl.Series([value]))
+    assert known._own == 4
+    assert known._rows <= 4 + max(kept, 1)
+    assert before.text(np.array([0, 0], np.int8)).to_list() == ["covid", "odd"]
+    assert coder.code(pl.Series(["covid"])).text(np.zeros(1, np.int8)).to_list() == ["covid"]
+
+
+spelled = st.one_of(
+    texts,
+    st.text(st.characters(max_codepoint=0x1F600, exclude_categories=["Cs"]), min_size=1, max_size=9),
+    st.tuples(st.integers(-90, 90), st.integers(-180, 180)).map(lambda p: f"{p[0]},{p[1]}"),
+    st.tuples(st.decimals(-90, 90, places=5), st.decimals(-180, 180, places=4)).map(lambda p: f"{p[0]},{p[1]}"),
+    st.sampled_from(["90,180", "-90,-180", ".5,-.5", "5.,7", "-0,-0", "-0.000001,-0.000001", ".,.", "89.99999,179.9"]),
+)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Prefix(1), Prefix(4), Prefix(40), *map(Grid, [(100, 500, 3000), (70, 300), (0.5,), (1e-14,), (5e6, 1e9)])],
+    ids=repr,
+)
+@given(values=st.lists(spelled, min_size=1, max_size=8))
+def test_labels_as_bytes_are_those_of_the_labeller(kind: Hierarchy, values: list[str]) -> None:
+    raw = bytes_of(pl.Series(values))
+    for most in (13, 2):
+        made = kind.label_bytes(*raw, most)
+        if made is None:
+            assert kind == Grid((1e-14,))  # too small to be counted
+            return
+        label = kind.labeller()
+        assert label is not None
+        for value, begins, sizes in zip(values, made.begins.tolist(), made.sizes.tolist(), strict=True):
+            expected = label(value)
+            if sizes[0] == ASK:  # allowed for what is unusual, and only for that
+                assert (
+                    expected is None
+                    or not re.fullmatch(r"-?[1-8]?\d(\.5)?,-?[1-8]?\d(\.5)?", value)
+                    or "e" in repr(kind)
+                )
+                continue
+            found = [made.data[b : b + n].tobytes().decode() for b, n in zip(begins, sizes, strict=True)]
+            assert expected is not None
+            assert found == expected[:most]

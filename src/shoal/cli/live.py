@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def _goal(decision: Any) -> str:
-    """What share of people was hidden in the last window, as measured; and whether that was asked."""
+    """What share of people was hidden in the last window, as measured; whether that was asked, and can be held."""
     missed = " (goal not reached)" if decision.reachable else " (goal not reachable)"
-    return f"p {decision.p:.2f}{'' if decision.reached else missed}"
+    said = "" if decision.reached else missed
+    return f"p {decision.p:.2f}{said or ('' if decision.near else ' (not to be held within .02)')}"
 
 
 def _why(counters: Mapping[str, int]) -> str:

@@ -199,6 +199,7 @@ def stream(
 
     ring = _ring(run)
     asked = _asked(about, by)
+    # the view that the options name is "", those of --also have their names: all of them see each event once
     jobs = {"": _job(by, {**asked, "keys": ring, "seed": run.seed})}
     files = {"": output or "-"}
     for view, file in pairs(reads.also, "--also").items():

@@ -49,6 +49,7 @@ def passed(asked: Asked) -> int:
     how, job = asked.run, asked.jobs[""]
     keep_apart([*asked.outputs.values(), how.synthetic, how.withheld, how.report], [asked.events])
     ending(how.report)
+    # drawn once: without a ring of keys each call would draw another, and state and pseudonyms must have the same
     keys = {view: one.key() for view, one in asked.jobs.items()}
     # events are read before anything is opened for writing, so that a wrong name leaves nothing behind
     source = Events(
@@ -63,12 +64,13 @@ def passed(asked: Asked) -> int:
     out = _Outputs(asked)
     saved, stopped = _checkpoints(asked, keys[""], out)
     at = saved.at if saved is not None else positions.Position.of(asked.events, keys[""])
+    # all views of one pass: each has its own state, and the same events in the same order
     runners = {view: _runner(asked, view, keys[view], out, saved, stopped) for view in asked.jobs}
     runner = runners[""]
     if saved is not None:
         saved.begin(runners)
     watching = _watched(runner, how.figures_every or "5m") if how.figures else None
-    stop = _stops(source)
+    stop = _stops(source)  # only now: until here Ctrl-C ends the command like any other
     where = "columns.time.unit" if job.view else "--unit"
     trusted = examined(source, job, say, trust=how.trust_times, where=where)
     live, begun = Live(runner, sliced(positions.unread(trusted, at.read))), runner.first
@@ -79,13 +81,14 @@ def passed(asked: Asked) -> int:
     try:
         page, metrics = _metrics(how.metrics, runners, source, saved)
         ended = _drained(runners, live, stop, saved, metrics)
+        # with a snapshot the stream may go on: what is held waits there for the rest of its group
         if ended and (saved is None or how.flush):
             for one in runners.values():
                 one.finish()
         _refuse_absent(job, source.unseen, runner.first - begun)
         if saved is not None:
             saved.write()
-        whole = True
+        whole = True  # only such a run leaves a file where nothing was released
     except BaseException as error:
         live.failed(error)
         raise
@@ -221,7 +224,7 @@ def _stops(source: Events) -> list[int]:
 
     def asked(number: int, _: object) -> None:
         stop.append(number)
-        if source.waiting:
+        if source.waiting:  # in the middle of a batch the flag is enough: what was read is answered first
             raise StoppedError
 
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -257,7 +260,7 @@ def _drained(
         if metrics is not None:
             metrics.look()
         if stop:
-            return False
+            return False  # the caller writes the last checkpoint, at this very event
         if saved is not None:
             saved.look()
     return not stop

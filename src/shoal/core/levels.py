@@ -23,6 +23,7 @@ from shoal.core.scale import Scale
 
 Codes = NDArray[np.int32]
 MOST_LEVELS = 127  # a level is one byte
+FEW_ROWS = 1_000  # so few are coded one by one before polars has begun
 
 
 @dataclass(frozen=True)
@@ -229,14 +230,16 @@ def nest(
             where=where,
             hint="limit the length or depth of the hierarchy",
         )
-    # a missing value comes last and stays apart until the root
-    frame = frame.with_columns(
-        [
-            pl.when(pl.col("value").is_null()).then(pl.lit(None)).otherwise(pl.col(f"{i}")).alias(f"{i}")
-            for i in range(depth - 1)
-        ]
-    )
-    ordered = frame.sort("value", nulls_last=True)
+    ordered = frame
+    if values.null_count():  # a missing value comes last and stays apart until the root
+        frame = frame.with_columns(
+            [
+                pl.when(pl.col("value").is_null()).then(pl.lit(None)).otherwise(pl.col(f"{i}")).alias(f"{i}")
+                for i in range(depth - 1)
+            ]
+        )
+    if values.null_count() or not values.flags["SORTED_ASC"]:  # the values of a column mostly come in order
+        ordered = frame.sort("value", nulls_last=True)
     codes = _runs(ordered, depth)
     broken = _broken(ordered, codes)
     if broken is not None:
@@ -300,6 +303,10 @@ def code_of(levels: Levels, values: pl.Series) -> Codes:
     >>> code_of(levels, pl.Series(["102", "999"])).tolist()
     [1, -1]
     """
+    if len(values) <= FEW_ROWS and values.dtype == levels.values.dtype and values.dtype in (pl.String, pl.Int64):
+        # a join takes a millisecond however few they are, and there is one for each column of each small table
+        known = {value: code for code, value in enumerate(levels.values.to_list())}
+        return np.array([known.get(value, -1) for value in values.to_list()], np.int32)
     frame = pl.DataFrame({"value": levels.values, "code": np.arange(levels.size, dtype=np.int32)})
     wanted = pl.DataFrame({"value": values}).with_columns(pl.col("value").cast(frame.schema["value"]))
     found = wanted.join(frame, on="value", how="left", nulls_equal=True, maintain_order="left")["code"]

@@ -13,15 +13,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.arrow import pieces
 from shoal.core.comparable import one_zero
 from shoal.core.errors import UsageError
-from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.hierarchy.base import Hierarchy, LabelBytes
 from shoal.core.hierarchy.path import Path
 from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.suppress import Suppress
+from shoal.core.hierarchy.tree import Tree, leaf_texts
 from shoal.kernels.shared.fingerprint import path_cuts
-from shoal.streams.known_values import WIDEST, Coded, KnownValues, Levels8, gather_labels
+from shoal.streams.known_values import WIDEST, Coded, KnownValues, Levels8, label_texts
 from shoal.streams.texts import Bytes, Near, Printer, bytes_of, number
 
 BAD = -2
@@ -65,7 +65,8 @@ class Coder:
     def code(self, values: pl.Series) -> Coded:
         """Codes, chains and labels of a batch. O(rows), plus the hierarchy's cost per distinct value."""
         values = one_zero(values)
-        texts = values if values.dtype == pl.String else values.cast(pl.String)
+        # a tree writes whole numbers without decimals
+        texts = leaf_texts(values) if isinstance(self.hierarchy, Tree) else values.cast(pl.String)
         raw = bytes_of(texts)
         bad = (raw.lengths <= 0) | (raw.lengths > self.longest)
         if bad.any():
@@ -81,14 +82,15 @@ class Coder:
             coded = self._path(self.hierarchy, codes, few)
         else:
             assert self._known is not None
-            coded = self._known.code(codes, prints[first], values.gather(first))
+            few = Bytes(raw.data, raw.starts[first], raw.lengths[first])
+            coded = self._known.code(codes, prints[first], few, lambda new: values.gather(first[new]))
         return coded
 
     def one(self, value: Any) -> tuple[list[int], list[str]]:
         """Chain and labels of a single value; both empty if it is unusable. The same as :meth:`code`, for one."""
         if not self._quick and isinstance(value, str) and 0 < len(value.encode()) <= self.longest:
             assert self._known is not None
-            return self._known.one(self._printer.one(value), value)
+            return self._known.one(value)
         if not self._quick or not isinstance(value, str):
             coded = self.code(pl.Series([value], strict=False))
             if coded.codes[0] < 0:
@@ -119,11 +121,9 @@ class Coder:
             starts = starts + np.repeat(few.lengths, self._width) - flat
         chains = self._printer.of(Bytes(few.data, starts, np.where(flat > 0, flat, -1))).reshape(cuts.shape)
 
-        def text(levels: Levels8) -> pl.Series:
-            # cut at separators, so the bytes of a label are text again
-            return gather_labels(codes, levels, self._width, lambda at: pieces(few.data, starts[at], flat[at]))
-
-        return Coded(codes, chains, text)
+        # cut at separators, so the bytes of a label are text again
+        labels = LabelBytes(few.data, starts.reshape(cuts.shape), cuts)
+        return Coded(codes, chains, lambda levels: label_texts(codes, levels, labels))
 
 
 def _plain(texts: pl.Series, levels: Levels8) -> pl.Series:

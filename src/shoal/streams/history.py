@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import InputError
 from shoal.measures.entropy import k_share, released_sets
-from shoal.streams.steering import Content, Goal
+from shoal.streams.steering import ALWAYS, Content, Goal
 from shoal.streams.texts import number
 
 Ints = NDArray[np.int64]
@@ -110,6 +110,24 @@ class History:
 def content_of(rows: Shown) -> Content:
     """What an evaluation asks of the rows."""
     return rows.people, rows.chains, rows.counts
+
+
+def to_come(rows: Shown, now: int, span: int, lead: int) -> Content:
+    """The window ``lead`` from now, if the events of the last ``lead`` come once more; only they are open.
+
+    What was released stays released. A person who then shows a value at another level has both in the set, so every
+    change of z costs p_k until the window has gone by: an evaluation of the past window alone does not see that.
+    """
+    past, again = rows.take(rows.times > now + lead - span), rows.take(rows.times > now - lead)
+    chains, counts = np.zeros_like(past.chains), np.zeros_like(past.counts)
+    out = past.released != 0
+    chains[:, 0] = np.where(out, past.released, past.chains[:, 0])
+    counts[:, 0] = np.where(out, ALWAYS, 0)
+    return (
+        np.concatenate([past.people, again.people]),
+        np.concatenate([chains, again.chains]),
+        np.concatenate([counts, again.counts]),
+    )
 
 
 def measured(rows: Shown, goal: Goal, *, count_empty: bool) -> float:

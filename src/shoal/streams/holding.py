@@ -34,7 +34,7 @@ from shoal.streams.sensitive import Sensitive
 from shoal.streams.snapshots import Array, Content, frame_bytes, frame_of, packed, unpacked
 from shoal.streams.tally import Tally
 from shoal.streams.texts import Printer
-from shoal.streams.waiting import COLUMNS, Waiting
+from shoal.streams.waiting import BUSY, COLUMNS, IDLE, Waiting
 
 Ints = NDArray[np.int64]
 OWN = "own."  # names of the arrays of a method in a snapshot
@@ -195,7 +195,7 @@ class Holding(Running):
 
     def snapshot(self) -> bytes:
         """See :class:`Running`. Sealed with the key, because held records are kept whole."""
-        self.waiting.sweep(every=True)
+        self.waiting.sweep(share=0)
         arrays: dict[str, NDArray[Any]] = {name: self.waiting.column(name) for name in COLUMNS}
         arrays |= {"clock": self._clock, "reasons": self._tally.reasons}
         if self._kept is not None:
@@ -237,7 +237,7 @@ class Holding(Running):
         self.opened()
 
     def _nobody(self) -> Waiting:
-        return Waiting(self.coder.empty(), len(self.sensitive.values))
+        return Waiting(self.coder.empty(), len(self.sensitive.values), self.bounds.delay)
 
     def _tell(self, times: Ints, prints: Ints) -> Ints:
         """How long the stream had lasted at each event: what waits, waits for a time, not for a moment."""
@@ -255,6 +255,7 @@ class Holding(Running):
         if not self.held:
             return Outcomes()
         if not finish and self.waits(events):
+            self.waiting.sweep(share=IDLE if self.patient else 0)
             return Outcomes()
         started = time.process_time()
         told: list[Outcomes] = []
@@ -263,7 +264,7 @@ class Holding(Running):
             self.decide(task, events if at is None else Events(*(part[at : at + 1] for part in events)), finish=last)
             told.append(self._told(task, coded, rows, events, Reason.END if finish else Reason.DUE))
             self.waiting.leave(rows[task.released.box != HELD])
-        self.waiting.sweep(every=not self.patient)
+        self.waiting.sweep(share=BUSY if self.patient else 0)  # there will be a moment with less to do
         self._tally.pause = max(self._tally.pause, time.process_time() - started)
         return together([one for one in told if len(one)])
 

@@ -13,14 +13,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.hierarchy.base import Hierarchy
-from shoal.core.hierarchy.tree import Tree, leaf_texts
-from shoal.streams.texts import Printer, Prints
+from shoal.core.arrow import pieces
+from shoal.core.hierarchy.base import Hierarchy, LabelBytes
+from shoal.kernels.shared.gather import gathered
+from shoal.kernels.shared.labels import ASK, NONE, steps
+from shoal.kernels.zero_delay.known import NEW, enter, rows_of
+from shoal.streams.texts import Bytes, Printer, Prints, bytes_of
 
 WIDEST = 13  # levels; a longer path keeps its whole and its most general steps
 KEPT = 1 << 16  # values kept; then all are forgotten at once
 UNKNOWN = -1
 Levels8 = NDArray[np.int8]
+Values = Callable[[NDArray[np.int64]], pl.Series]  # some of the distinct values of a batch
 
 
 class Coded(NamedTuple):
@@ -32,88 +36,123 @@ class Coded(NamedTuple):
 
 
 class KnownValues:
-    """Chains and labels of the values seen. Amortised O(levels) per new value, O(1) per known one."""
+    """Chains and labels of the values seen. Amortised O(levels) per new value, O(1) per known one.
+
+    The values a hierarchy lists itself are learnt at the start and never forgotten.
+    """
 
     def __init__(self, hierarchy: Hierarchy, printer: Printer, column: str) -> None:
         self._hierarchy = hierarchy
         self._printer = printer
         self._column = column
         self._label = hierarchy.labeller(where=column)
-        self._width = 1
-        self._forget()
+        self._own = 0
+        self._rows, self._used = 0, 0  # values known, and bytes of their labels
+        self._data = np.zeros(1024, np.uint8)
+        self._chains, self._begins = np.zeros((64, 1), np.int64), np.zeros((64, 1), np.int64)
+        self._sizes = np.full((64, 1), NONE, np.int64)
+        self._keys = np.zeros(64, np.int64)
+        self._table = np.zeros(256, np.int64)
+        leaves = hierarchy.leaves() if self._label is not None else None
+        if leaves is not None and len(leaves) <= KEPT:
+            texts = bytes_of(leaves)
+            self._learn(printer.of(texts), texts, lambda: leaves)
+            self._own = self._rows
 
-    def code(self, codes: NDArray[np.int32], prints: Prints, values: pl.Series) -> Coded:
-        """A batch: ``codes`` of its distinct values (below 0: none), with their prints."""
-        keys = prints.tolist()
-        new = [at for at, key in enumerate(keys) if key not in self._row]
-        if len(self._row) + len(new) > KEPT:
-            self._forget()
-            new = list(range(len(keys)))
-        if new:
-            self._learn([keys[at] for at in new], values.gather(new))
-        row = np.fromiter(map(self._row.__getitem__, keys), np.int32, len(keys))
-        own = np.where(codes >= 0, row[np.maximum(codes, 0)], codes) if len(row) else codes
-        texts, width = self._texts, self._width
-
-        def read(at: NDArray[np.int64]) -> pl.Series:
-            row, level = at // width, at % width
-            found = [texts[r][v] for r, v in zip(row.tolist(), level.tolist(), strict=True)]
-            return pl.Series(found, dtype=pl.String)
-
-        return Coded(own, self._chains[: len(texts)], lambda levels: gather_labels(own, levels, width, read))
-
-    def one(self, key: int, value: str) -> tuple[list[int], list[str]]:
-        """Chain and labels of one text; both empty if the hierarchy does not know it."""
-        if key not in self._row:
-            if len(self._row) >= KEPT:
+    def code(self, codes: NDArray[np.int32], prints: Prints, few: Bytes, values: Values) -> Coded:
+        """A batch: ``codes`` of its distinct values (below 0: none), with their prints and bytes."""
+        rows = np.empty(len(prints), np.int32)
+        if rows_of(self._table, prints, rows):
+            new = np.flatnonzero(rows == NEW)
+            if self._rows - self._own + len(new) > KEPT:
                 self._forget()
-            self._learn([key], [value])
-        row = self._row[key]
-        if row < 0:
-            return [], []
-        labels = self._texts[row]
-        return self._chains[row, : len(labels)].tolist(), labels
+                rows_of(self._table, prints, rows)
+                new = np.flatnonzero(rows == NEW)
+            some = Bytes(few.data, few.starts[new], few.lengths[new])
+            self._learn(prints[new], some, lambda: values(new))
+            rows_of(self._table, prints, rows)
+        rows[rows >= 0] = np.where(self._sizes[rows[rows >= 0], 0] < 0, UNKNOWN, rows[rows >= 0])
+        own = np.where(codes >= 0, rows[np.maximum(codes, 0)], codes) if len(rows) else codes
+        labels = LabelBytes(self._data, self._begins[: self._rows], self._sizes[: self._rows])
+        return Coded(own, self._chains[: self._rows], lambda levels: label_texts(own, levels, labels))
+
+    def one(self, value: str) -> tuple[list[int], list[str]]:
+        """Chain and labels of one text; both empty if the hierarchy does not know it. It is not kept."""
+        if self._label is not None:
+            found = self._label(value)
+            labels = _steps(found[:WIDEST]) if found else []
+        else:
+            labels = self._compiled(pl.Series([value]))[0]
+        return self._printer.few(labels), labels
 
     def _forget(self) -> None:
-        self._row: dict[int, int] = {}
-        self._prints: dict[str, int] = {}  # of labels: those above the values themselves come again and again
-        self._texts: list[list[str]] = []
-        self._chains = np.zeros((64, self._width), np.int64)
+        # copies: who still reads the labels of an earlier batch keeps the arrays it was given
+        self._rows, own = self._own, slice(self._own)
+        self._chains, self._begins = self._chains[own].copy(), self._begins[own].copy()
+        self._sizes, self._keys = self._sizes[own].copy(), self._keys[own].copy()
+        self._used = int((self._begins + self._sizes).max(initial=0))
+        self._data = self._data[: self._used].copy()
+        self._table = np.zeros(4 * _power(self._own), np.int64)
+        enter(self._table, self._keys[: self._own], np.arange(self._own))
 
-    def _learn(self, keys: list[int], values: pl.Series | list[str]) -> None:
-        labels = self._labels(values)
-        good = [steps for steps in labels if steps]
-        widest = max(map(len, good), default=1)
-        first = len(self._texts)
-        if first + len(good) > len(self._chains) or widest > self._width:
-            self._width = max(self._width, widest)
-            wanted = max(2 * len(self._chains), first + len(good)) if first + len(good) > len(self._chains) else 0
-            chains = np.zeros((wanted or len(self._chains), self._width), np.int64)
-            chains[:first, : self._chains.shape[1]] = self._chains[:first]
-            self._chains = chains
-        if len(good) == 1:
-            self._chains[first, : len(good[0])] = [self._printer.one(text) for text in good[0]]
-        elif good:
-            flat = [text for steps in good for text in steps]
-            new = list(dict.fromkeys(text for text in flat if text not in self._prints))
-            self._prints.update(zip(new, self._printer.texts(new).tolist(), strict=True))
-            sizes = np.fromiter(map(len, good), np.int64, len(good))
-            begin = np.cumsum(sizes) - sizes
-            at = np.repeat(np.arange(first, first + len(good)), sizes)
-            level = np.arange(len(flat)) - np.repeat(begin, sizes)
-            self._chains[at, level] = np.fromiter(map(self._prints.__getitem__, flat), np.int64, len(flat))
-        place = iter(range(first, first + len(good)))
-        self._row.update({key: next(place) if steps else UNKNOWN for key, steps in zip(keys, labels, strict=True)})
-        self._texts.extend(good)
+    def _learn(self, keys: Prints, few: Bytes, values: Callable[[], pl.Series]) -> None:
+        labels = self._labels(few, values)
+        steps(labels.data, labels.begins, labels.sizes)
+        first, last = self._rows, self._rows + len(keys)
+        self._reserve(last, labels)
+        here, width = slice(first, last), labels.sizes.shape[1]
+        self._sizes[here], self._sizes[here, :width] = NONE, labels.sizes
+        self._chains[here] = 0
+        there = labels.sizes.reshape(-1)
+        flat = Bytes(labels.data, labels.begins.reshape(-1), there)
+        self._chains[here, :width] = self._printer.of(flat).reshape(labels.sizes.shape)
+        ends = np.zeros(len(there) + 1, np.int64)
+        gathered(flat.data, flat.starts, there, ends, self._data[self._used :])
+        self._begins[here, :width] = self._used + ends[:-1].reshape(labels.sizes.shape)
+        self._used += int(ends[-1])
+        self._keys[here] = keys
+        enter(self._table, keys, np.arange(first, last))
+        self._rows = last
 
-    def _labels(self, values: pl.Series | list[str]) -> list[list[str]]:
-        """The labels of each value below the root, a step that changes nothing left out; none if it is not known."""
-        if self._label is not None:
-            texts = values if isinstance(values, list) else self._read(values).to_list()
-            found = [None if text is None else self._label(text) for text in texts]
-            return [_steps(labels[:WIDEST]) if labels else [] for labels in found]
-        series = pl.Series(values) if isinstance(values, list) else values
-        series = self._hierarchy.readable(series)
+    def _reserve(self, rows: int, labels: LabelBytes) -> None:
+        """Room for more; at least doubled, so that a value costs its levels and no more."""
+        width = max(labels.sizes.shape[1], self._sizes.shape[1])
+        if rows > len(self._keys) or width > self._sizes.shape[1]:
+            height = max(rows, 2 * len(self._keys)) if rows > len(self._keys) else len(self._keys)
+            more = ((0, height - len(self._keys)), (0, width - self._sizes.shape[1]))
+            self._chains, self._begins = np.pad(self._chains, more), np.pad(self._begins, more)
+            self._sizes = np.pad(self._sizes, more, constant_values=NONE)
+            self._keys = np.pad(self._keys, more[0])
+        bytes_more = int(np.maximum(labels.sizes, 0).sum())
+        if self._used + bytes_more > len(self._data):
+            self._data = np.pad(self._data, (0, max(bytes_more, len(self._data))))
+        if 4 * rows > len(self._table):
+            self._table = np.zeros(4 * _power(rows), np.int64)
+            enter(self._table, self._keys[: self._rows], np.arange(self._rows))
+
+    def _labels(self, few: Bytes, values: Callable[[], pl.Series]) -> LabelBytes:
+        """The labels of each value below the root, the most specific first; none if it is not known."""
+        if self._label is None:
+            return _packed(self._compiled(values()))
+        made = self._hierarchy.label_bytes(*few, WIDEST)
+        if made is None:
+            return _packed([self._asked(few, at) for at in range(len(few.starts))])
+        left = np.flatnonzero(made.sizes[:, 0] == ASK)
+        if len(left):
+            asked = _packed([self._asked(few, int(at)) for at in left], made.sizes.shape[1])
+            made.begins[left], made.sizes[left] = asked.begins + len(made.data), asked.sizes
+            made = made._replace(data=np.concatenate([made.data, asked.data]))
+        return made
+
+    def _asked(self, few: Bytes, at: int) -> list[str]:
+        assert self._label is not None
+        begin, size = int(few.starts[at]), int(few.lengths[at])
+        found = self._label(few.data[begin : begin + size].tobytes().decode()) if size >= 0 else None
+        return found[:WIDEST] if found else []
+
+    def _compiled(self, values: pl.Series) -> list[list[str]]:
+        """The labels of values that must be compiled together."""
+        series = self._hierarchy.readable(values)
         there = series.is_not_null()
         code = np.full(len(series), UNKNOWN, np.int32)
         levels, code[there.to_numpy()] = self._hierarchy.compile_levels(series.filter(there), where=self._column)
@@ -127,29 +166,33 @@ class KnownValues:
             for labels, fine in zip(zip(*columns, strict=True), code >= 0, strict=True)
         ]
 
-    def _read(self, values: pl.Series) -> pl.Series:
-        return leaf_texts(values) if isinstance(self._hierarchy, Tree) else values.cast(pl.String)
-
 
 def _steps(labels: list[str]) -> list[str]:
+    if len(set(labels)) == len(labels):
+        return labels
     return [label for at, label in enumerate(labels) if at == 0 or label != labels[at - 1]]
 
 
-def gather_labels(
-    codes: NDArray[np.int32], levels: Levels8, width: int, read: Callable[[NDArray[np.int64]], pl.Series]
-) -> pl.Series:
-    """Labels of (code, level) per event; each label that occurs is made once. Null where the level is -1."""
-    keys = np.where(levels >= 0, codes.astype(np.int64) * width + levels, -1)
-    if not len(keys) or keys.max() < 0:
-        return pl.Series([None] * len(keys), dtype=pl.String)
-    place = np.full(keys.max() + 2, -1, np.int64)  # the last entry serves key -1
-    place[keys] = 0
-    place[-1] = -1
-    used = np.flatnonzero(place == 0)
-    place[used] = np.arange(len(used))
-    at = place[keys]
-    labels = read(used)
-    if at.min() < 0:  # no label stands behind the last one, for what is withheld
-        labels = labels.append(pl.Series([None], dtype=pl.String))
-        at = np.where(at < 0, len(used), at)
-    return labels.gather(at)
+def _packed(labels: list[list[str]], width: int = 1) -> LabelBytes:
+    """Labels as bytes."""
+    width = max(width, *map(len, labels)) if labels else width
+    sizes = np.full((len(labels), width), NONE, np.int64)
+    raw = [[label.encode() for label in one] for one in labels]
+    for row, one in enumerate(raw):
+        sizes[row, : len(one)] = [len(label) for label in one]
+    length = np.maximum(sizes, 0).reshape(-1)
+    data = np.frombuffer(b"".join(label for one in raw for label in one) or b"\0", np.uint8)
+    return LabelBytes(data, (np.cumsum(length) - length).reshape(sizes.shape), sizes)
+
+
+def _power(size: int) -> int:
+    return max(64, 1 << max(size - 1, 0).bit_length())
+
+
+def label_texts(codes: NDArray[np.int32], levels: Levels8, labels: LabelBytes) -> pl.Series:
+    """The label of each event at its level; null where the level is -1."""
+    if not len(labels.sizes):
+        return pl.Series([None] * len(codes), dtype=pl.String)
+    at = np.maximum(codes, 0).astype(np.int64) * labels.sizes.shape[1] + np.maximum(levels, 0)
+    sizes = np.where(levels >= 0, labels.sizes.reshape(-1)[at], NONE)
+    return pieces(labels.data, labels.begins.reshape(-1)[at], sizes)

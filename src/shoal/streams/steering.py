@@ -20,6 +20,8 @@ from shoal.streams.texts import number
 
 Ints = NDArray[np.int64]
 Content = tuple[Ints, Ints, NDArray[np.int32]]  # person print, chain and counts of every row
+ENOUGH = 0.1
+ALWAYS = 2**31 - 1  # the count of what is released whatever z is
 
 
 class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,7 +40,7 @@ class Goal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Found(NamedTuple):
-    """The next z, what it is expected to reach, and whether that is the goal.
+    """The next z, what it is expected to reach, whether that is the goal, and what z - 1 would reach, if that was seen.
 
     >>> Found(z=20, p=0.83, reached=True).z
     20
@@ -47,6 +49,7 @@ class Found(NamedTuple):
     z: int
     p: float
     reached: bool
+    lower: float | None = None
 
 
 class Evaluation:
@@ -76,8 +79,8 @@ class Evaluation:
         return self.asked[z]
 
     def most(self) -> int:
-        """The least z that releases nothing."""
-        return int(self.counts.max()) + 1 if self.counts.size else 1
+        """The least z that releases nothing of what is still open."""
+        return int(self.counts.max(where=self.counts < ALWAYS, initial=0)) + 1
 
 
 def joined(parts: list[Content]) -> Content:
@@ -94,44 +97,56 @@ def joined(parts: list[Content]) -> Content:
 Steps = Generator[None, None, Found]
 
 
-def search(evaluation: Evaluation, low: int, high: int, start: int = 0, target: float | None = None) -> Steps:
+def search(
+    evaluation: Evaluation,
+    low: int,
+    high: int,
+    start: int = 0,
+    target: float | None = None,
+    held: Evaluation | None = None,
+) -> Steps:
     """A z that was seen to reach the goal next to one that was seen not to (Algorithm 4, made to end).
 
     It looks around ``start``, the z in force, in growing steps, then halves the gap. p_k(z) is not monotone, so what
     is returned was itself evaluated; if nothing reached the goal, the best seen. ``target`` is aimed at instead of the
-    goal where experience says that less is reached than expected.
+    goal where experience says that less is reached than expected. A z is also high enough if it would reach ``ENOUGH``
+    more than that in ``held``, a window over all of which it holds: what an earlier z released cannot be made up for.
     """
     goal = evaluation.goal.probability
     aim = goal if target is None else target
+
+    def fits(z: int) -> bool:
+        return evaluation.p(z) >= aim or (held is not None and held.p(z) >= min(aim + ENOUGH, 1.0))
+
     high = max(low, min(high, evaluation.most()))
     z = min(max(start, low), high)
     step = max(1, z // 16)
-    if evaluation.p(z) >= aim:
+    if fits(z):
         below = low - 1
         while z > low:
             yield
             lower = max(low, z - step)
-            if evaluation.p(lower) < aim:
+            if not fits(lower):
                 below = lower
                 break
             z, step = lower, 2 * step
     else:
         below = z
-        while evaluation.p(z) < aim and z < high:
+        while not fits(z) and z < high:
             yield
             below, z, step = z, min(z + step, high), 2 * step
     yield
-    if evaluation.p(z) < aim:
+    if not fits(z):
         best = max((p, z) for z, p in evaluation.asked.items())
         return Found(best[1], best[0], best[0] >= goal)
     while z - below > 1:
         middle = (below + z) // 2
-        if evaluation.p(middle) >= aim:
+        if fits(middle):
             z = middle
         else:
             below = middle
         yield
-    return Found(z, evaluation.p(z), True)
+    return Found(z, evaluation.p(z), True, evaluation.p(below) if below >= low else None)
 
 
 def incremental(

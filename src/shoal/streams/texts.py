@@ -11,9 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.kernels.shared.address import address_of, handle_of, swift
-from shoal.kernels.shared.fingerprint import MOST_STEPS, chain_next, distinct, fingerprints, print_next
+from shoal.kernels.shared.fingerprint import MOST_STEPS, chain_next, distinct, fingerprints, print_next, prints_next
 
 Prints = NDArray[np.int64]
+FEW = 64  # labels of a value that are printed by one call
 
 
 class Bytes(NamedTuple):
@@ -58,6 +59,15 @@ class Printer:
             self._one = Near(self._halves)
         return self._one.print(text.encode())
 
+    def few(self, texts: Sequence[str]) -> list[int]:
+        """The fingerprints of the few labels of one value, by one call."""
+        if self._one is None:
+            self._one = Near(self._halves)
+        joined = "\0".join(texts)
+        if not texts or joined.count("\0") >= len(texts) or len(texts) > FEW:
+            return [self.one(text) for text in texts]
+        return self._one.parts(joined.encode())
+
     def near(self, separator: str, depth: int, reverse: bool, width: int) -> Near:
         """For the paths of single values."""
         return Near(self._halves, np.frombuffer(separator.encode(), np.uint8), depth, reverse, width)
@@ -101,6 +111,9 @@ class Near:
         self._rest: list[NDArray[Any]] = [halves.astype(np.int64)]
         if separator is None:
             self._run = swift(print_next, 0, 0)
+            self._each = swift(prints_next, 0, 0)
+            self._prints = np.zeros(FEW, np.int64)
+            self._rest.append(self._prints)
         else:
             form, ends = np.array([depth, reverse], np.int64), np.zeros(MOST_STEPS, np.int64)
             self._rest += [separator.copy(), form, ends, self._cuts, self._prints]
@@ -111,6 +124,12 @@ class Near:
         """The fingerprint of a text."""
         self._take(raw)
         return self._run(self._address, len(raw))
+
+    def parts(self, raw: bytes) -> list[int]:
+        """The fingerprints of texts with a zero byte between them."""
+        self._take(raw)
+        found: list[int] = self._prints[: self._each(self._address, len(raw))].tolist()
+        return found
 
     def chain(self, raw: bytes) -> tuple[list[int], list[int]]:
         """Of a path, most specific first: how many bytes each label keeps, and its fingerprint."""

@@ -1,9 +1,10 @@
 """z that tunes itself to a goal: so many people in groups of k by what is released of them (Bacconi 2021, chapter 5).
 
 A closed loop: every ``every``, p_k of what was really released in the last window is measured, and other z are tried
-on the same events, in slices between events. What the goal was missed by so far is added to it; where traffic grows, z
-grows ahead of it. The new z takes effect ``settle`` later in event time, whenever the slices happened to run, so that
-a replay decides alike. The promised z is the floor.
+on the window to come, in slices between events: what was released stays, and the last half window comes once more. What
+the goal was missed by so far is added to it; where traffic grows, z grows ahead of it. The new z takes effect
+``settle`` later in event time, whenever the slices happened to run, so that a replay decides alike. The promised z is
+the floor. Why so: docs/decisions/0017-the-tuner-looks-at-the-window-to-come.md.
 """
 
 from __future__ import annotations
@@ -18,14 +19,19 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.time import Duration, Hours, duration, minute_of_week
-from shoal.streams.history import History, Shown, content_of, growth, measured
+from shoal.streams.history import History, Shown, content_of, growth, measured, to_come
 from shoal.streams.steering import Content, Evaluation, Found, Goal, Steps, by_model, incremental, search
 
 Ints = NDArray[np.int64]
 IDLE, NEVER = -1, 2**62
 KEPT = 1000  # decisions remembered for figures
-SHARE, ADDED = 0.3, 0.15  # of what the goal was missed by, so much is added to it each time, up to so much
-DOWN = 0.25  # of a surplus, so much less is taken back: where both weigh alike, half of the marks miss the goal
+ADDED = 0.1  # what the goal is raised or lowered by at most, after what it was missed by
+FASTEST = 0.5  # the largest share of a miss that is added at once
+NEAR = 0.02  # p_k this near the goal is on it
+SETTLED = 2  # windows after the first z that was found: the first still has in it how z was found, step by step
+# of a normal law: four marks of five lie within so many swings, and one of twenty lies lower by more than so many. What
+# cannot be held within .02 is aimed so much higher that one mark in twenty lies more than .02 below the goal
+HELD, SAFE = 1.282, 1.645
 
 
 class ZHours(Hours, frozen=True):
@@ -42,8 +48,11 @@ class Decision(msgspec.Struct, frozen=True):
     """What the tuner decided at ``time``: from event time ``effect`` on, ``z``.
 
     ``p`` is measured: so many people were hidden in what was really released in the window before; ``reached`` says
-    whether that is the goal. ``expected`` is what z would have reached on the same events, ``reachable`` whether any z
-    would have reached the goal. With nobody in the window nothing is known, and z stays.
+    whether that is the goal. ``expected`` is what z should reach in the window to come, ``reachable`` whether any z
+    should reach the goal, ``lower`` what z - 1 would (nothing at the floor), ``swing`` how far the measured p_k lay
+    from its own mean of late. ``near`` is false where p_k cannot be held within .02 of the goal: no z reaches it, it
+    would jump from more than .02 above to more than .02 below, or it swings so that it would lie further off at more
+    than one mark in five. With nobody in the window nothing is known, and z stays.
 
     >>> Decision(time=0, effect=60, z=20, p=0.8, reached=True, people=50, rows=90, evaluations=3).z
     20
@@ -59,6 +68,9 @@ class Decision(msgspec.Struct, frozen=True):
     evaluations: int
     expected: float = 0.0
     reachable: bool = True
+    lower: float | None = None
+    near: bool = True
+    swing: float = 0.0
 
 
 class Tune(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,9 +133,11 @@ class Tuner:
         self._asked = 0  # evaluations before a restart
         self._result: Found | None = None
         self._began = 0
-        self._since = IDLE  # the first event
+        self._since = IDLE  # since when a z that was found is in force: what came before tells nothing of the tuner
         self._measured = 0.0
         self._more = 0.0  # aimed higher than the goal by so much, because less was reached than expected
+        self._aim = spec.goal.probability
+        self._mean, self._spread = spec.goal.probability, 0.0  # of the measured p_k, over the last windows
         self._ahead = (0, 1)  # by which share z grows with the traffic
         self.profile = np.zeros(168, np.int64)
         for hours in spec.profile:
@@ -140,6 +154,10 @@ class Tuner:
         """The last decision."""
         return self.decisions[-1] if self.decisions else None
 
+    @property
+    def _swing(self) -> float:
+        return float(self._spread**0.5)
+
     def turn(self, now: int, history: History, span: Callable[[int], int], content: Callable[[int], Content]) -> None:
         """Before the event at clock ``now``: do a slice, begin an evaluation, or put a new z in force.
 
@@ -149,7 +167,7 @@ class Tuner:
             self.until = 0
             return
         if self._boundary == IDLE:
-            self._boundary, self._since = now + self._every, now
+            self._boundary = now + self._every
             self.z = max(self.z, self._expected(now))
         if now >= self._effect:
             self._apply()
@@ -165,21 +183,27 @@ class Tuner:
         self._began, self._effect, self._boundary = now, now + self._settle, now + self._every
         self._result, self._asked, self._ahead = None, 0, (0, 1)
         self._measured = measured(rows, spec.goal, count_empty=count_empty)
-        whole = spec.correct and now - self._since >= span
+        whole = spec.correct and self._since != IDLE and now - self._since >= SETTLED * span
+        lead = min(max(span // 2, self._settle + self._every), span)
+        safe = max(SAFE * self._swing - NEAR, 0.0)
         if whole and len(rows.times):
-            missed = spec.goal.probability - self._measured
-            reachable = self.last is None or self.last.reachable
-            gain = SHARE if missed > 0 else SHARE * DOWN
-            self._more = min(max(self._more + gain * missed, 0.0), ADDED) if reachable or missed < 0 else self._more
-        self._evaluation = Evaluation(
-            content(now) if spec.by == "model" else content_of(rows), spec.goal, count_empty, self.top
-        )
-        self._sizes = (self._evaluation.size, len(self._evaluation.people))
-        target = min(spec.goal.probability + self._more, 1.0)
+            missed, rate = spec.goal.probability + safe - self._measured, min(self._every / span, FASTEST)
+            off = self._measured - self._mean
+            self._mean, self._spread = self._mean + rate * off, self._spread + rate / 2 * (off * off - self._spread)
+            if missed < 0 or self.last is None or self.last.reachable:
+                self._more = min(max(self._more + rate * missed, -ADDED), ADDED)
+        if spec.by == "model":
+            seen = content(now)
+        else:
+            seen = to_come(rows, now, span, lead) if whole and spec.by == "search" else content_of(rows)
+        self._evaluation = Evaluation(seen, spec.goal, count_empty, self.top)
+        self._sizes = (self._evaluation.size, len(rows.times))
+        self._aim = target = min(spec.goal.probability + safe + self._more, 1.0)
         if not self._evaluation.size:  # nobody is there: nothing speaks for another z
             self._steps, self._result = iter(()), Found(self.z, 1.0, True)  # type: ignore[assignment]
         elif spec.by == "search":
-            self._steps = search(self._evaluation, self.floor, spec.highest, self.z, target)
+            held = Evaluation(content_of(rows), spec.goal, count_empty, self.top) if whole else None
+            self._steps = search(self._evaluation, self.floor, spec.highest, self.z, target, held)
         elif spec.by == "incremental":
             self._steps = incremental(
                 self._evaluation, self.floor, spec.highest, self.z, self._measured, spec.step, spec.proportional
@@ -188,9 +212,9 @@ class Tuner:
             self._steps = by_model(self._evaluation, self.floor, spec.highest, spec.windows, target)
         if whole and spec.by != "incremental":
             before, later = growth(rows, now, span)
-            # the window is judged as of its middle, and the new z holds until half of ``every`` after its effect
-            lead = span // 2 + self._settle + self._every // 2
-            self._ahead = (min(max(later - before, 0), before) * lead, max(1, before * span))
+            # what comes again is judged as of its middle, and the new z holds until half of ``every`` after its effect
+            ahead = lead // 2 + self._settle + self._every // 2
+            self._ahead = (min(max(later - before, 0), before) * ahead, max(1, before * span))
 
     def _slice(self) -> None:
         assert self._steps is not None
@@ -203,18 +227,22 @@ class Tuner:
         while self.working:
             self._slice()
         assert self._result is not None
-        z, p, reachable = self._result
+        found, p, reachable, lower = self._result
         part, whole = self._ahead
-        z = min(z + z * part // whole, max(self.spec.highest, self.floor))
+        z = min(found + found * part // whole, max(self.spec.highest, self.floor))
         self.z = max(self.floor, z, self._expected(self._effect))
         if self.spec.learn and self._sizes[0]:
             hour = self._hour(self._effect)
             self.learned[hour] = z if reachable else max(z, self.learned[hour])
         reached = self._measured >= self.spec.goal.probability
         asked = self._asked + (self._evaluation.evaluations if self._evaluation is not None else 0)
-        self.decisions.append(
-            Decision(self._began, self._effect, self.z, self._measured, reached, *self._sizes, asked, p, reachable)
-        )
+        over = lower is None or lower < self._aim - NEAR  # the next z below is too low, or there is none
+        jumps = self.spec.by == "search" and self._sizes[0] > 0 and p > self._aim + NEAR and over
+        near = reachable and not jumps and HELD * self._swing <= NEAR
+        made = (self._began, self._effect, self.z, self._measured, reached, *self._sizes)
+        self.decisions.append(Decision(*made, asked, p, reachable, lower, near, self._swing))
+        if self._since == IDLE:
+            self._since = self._effect
         self._steps, self._evaluation, self._effect = None, None, NEVER
 
     def _expected(self, now: int) -> int:
@@ -242,7 +270,7 @@ class Tuner:
             "pending": pending,
             "profile": self.learned.tolist(),
             "last": [msgspec.structs.astuple(d) for d in self.decisions],
-            "loop": [self._since, self._measured, self._more, *self._ahead],
+            "loop": [self._since, self._measured, self._more, *self._ahead, self._aim, self._mean, self._spread],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -253,10 +281,11 @@ class Tuner:
         self.decisions.extend(Decision(*d) for d in state["last"])
         self._since, self._measured, self._more, *ahead = state.get("loop", [self._boundary, 0.0, 0.0, 0, 1])
         self._ahead = (ahead[0], ahead[1])
+        self._aim, self._mean, self._spread = ahead[2:] or (self._aim, self._mean, 0.0)
         self.until = 0
         if state["pending"] is not None:
-            z, p, reachable, people, rows, self._asked = state["pending"]
-            self._result, self._sizes = Found(z, p, reachable), (people, rows)
+            *found, people, rows, self._asked = state["pending"]
+            self._result, self._sizes = Found(*found), (people, rows)
             self._steps = iter(())  # type: ignore[assignment]
         elif self._effect != NEVER:
             self._effect = NEVER

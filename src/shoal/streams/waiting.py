@@ -1,8 +1,9 @@
 """The tuples that wait for their outcome: arrays with room to grow, where nothing is moved while that can be avoided.
 
 A method with delay holds up to 100,000 tuples and decides a few of them at a time. Were all copied whenever some come
-or go, that would be the longest pause of a large window: so a batch is written behind what is there, who has left keeps
-the place until a quarter have, and frames are joined so that there are few of them and each row is copied rarely.
+or go, that would be the longest pause of a large window: so there is room for a whole delay from the start (memory that
+nobody has written to costs nothing), a batch is written behind what is there, who has left keeps the place until a
+quarter have, and frames are joined so that there are few of them and each row is copied rarely.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from shoal.streams.coder import Coded
 
 Ints = NDArray[np.int64]
 COLUMNS = ("prints", "event", "arrived", "mark")
-SHARE = 4  # rows are moved together when one of so many has left
+IDLE, BUSY = 4, 2  # rows are moved together when one of so many has left: where nothing else is to be done, and where
 FEW = 256  # so few are moved at once
+BLOCK = 4096  # rows that are moved at a time
+MOST_ROOM = 1 << 17  # rows for which room is made at the start
 
 
 class Waiting:
@@ -31,10 +34,12 @@ class Waiting:
     (0, [])
     """
 
-    def __init__(self, empty: Coded, values: int) -> None:
-        self._arrays: dict[str, NDArray[Any]] = dict(zip(Coded._fields[:-1], empty[:-1], strict=True))
-        self._arrays |= {name: np.zeros(0, np.int64) for name in COLUMNS}
-        self._arrays |= {"codes": np.zeros((0, values), np.int32), "gone": np.zeros(0, np.bool_)}
+    def __init__(self, empty: Coded, values: int, delay: int = 0) -> None:
+        arrays: dict[str, NDArray[Any]] = dict(zip(Coded._fields[:-1], empty[:-1], strict=True))
+        arrays |= {name: np.zeros(0, np.int64) for name in COLUMNS}
+        arrays |= {"codes": np.zeros((0, values), np.int32), "gone": np.zeros(0, np.bool_)}
+        room = min(delay + delay // (IDLE - 1), MOST_ROOM) + 2 * FEW
+        self._arrays = {name: np.empty((room, *array.shape[1:]), array.dtype) for name, array in arrays.items()}
         self._epoch = empty.epoch
         self._frames: list[pl.DataFrame] = []
         self.size = 0  # rows that have a place, also those that have left
@@ -94,15 +99,18 @@ class Waiting:
         self.gone[rows] = True
         self.left -= len(rows)
 
-    def sweep(self, *, every: bool) -> None:
-        """Move the rows that wait together if many have left, or ``every`` time one has. O(rows)."""
+    def sweep(self, *, share: int) -> None:
+        """Move the rows that wait together if one of ``share`` has left; 0: if any has. O(rows)."""
         away = self.size - self.left
-        if not away or not (every or away >= max(FEW, self.size // SHARE)):
+        if not away or (share and away < max(FEW, self.size // share)):
             return
         rows = self.rows
-        for name, array in self._arrays.items():
-            self._arrays[name] = array[rows]
         self._frames = [self.frame(rows)] if len(rows) else []
+        for array in self._arrays.values():
+            # a row moves towards the front: what a block is written over has been read, by it or by one before
+            for at in range(0, len(rows), BLOCK):
+                some = rows[at : at + BLOCK]
+                array[at : at + len(some)] = array[some]
         self.size = len(rows)
 
 

@@ -144,7 +144,7 @@ class ZEngine:
         if self.tuner is None or at == to:
             return
         rows = [
-            (np.where(codes[at:to, None] >= 0, chains[codes[at:to]], 0), decided[name].counts, decided[name].levels)
+            (_chains_of(codes[at:to], chains), decided[name].counts, decided[name].levels)
             for name, (codes, chains) in columns.items()
         ]
         self.history.see(asked.times, asked.subjects, rows)
@@ -269,6 +269,13 @@ class ZEngine:
             if held.history is not None:
                 self.history.restore(held.history)
         return held.extra
+
+
+def _chains_of(codes: NDArray[np.int32], chains: Ints) -> Ints:
+    """The chain of each event; zeros for a value that is missing or cannot be read, perhaps the only one there is."""
+    out, known = np.zeros((len(codes), chains.shape[1]), np.int64), codes >= 0
+    out[known] = chains[codes[known]]
+    return out
 
 
 def _joined(parts: list[Decided]) -> Decided:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import msgspec
 
@@ -12,12 +12,28 @@ from shoal.core.spec import Spec
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import numpy as np
     import polars as pl
+    from numpy.typing import NDArray
 
     from shoal.core.levels import Codes, Levels
 
 
 Labeller = Callable[[str], "list[str] | None"]
+
+
+class LabelBytes(NamedTuple):
+    """Labels of many values as bytes of one buffer: where each of [value, level] begins and how long it is.
+
+    A size of -1 is no label; -2 in the first level: the value is of an unusual form, ask the labeller.
+
+    >>> LabelBytes._fields
+    ('data', 'begins', 'sizes')
+    """
+
+    data: NDArray[np.uint8]
+    begins: NDArray[np.int64]
+    sizes: NDArray[np.int64]
 
 
 class Hierarchy(Spec, frozen=True):
@@ -124,6 +140,21 @@ class Hierarchy(Spec, frozen=True):
         >>> from shoal.core.hierarchy.prefix import Prefix
         >>> Prefix(3).labeller()("101")
         ['101', '10*', '1**']
+        """
+        return None
+
+    def label_bytes(
+        self, data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64], most: int
+    ) -> LabelBytes | None:
+        """The labeller's first ``most`` labels of many texts, ``data[start : start + length]``, by compiled code.
+
+        Nothing if there is no such code: then the labeller is asked for each.
+
+        >>> import numpy as np
+        >>> from shoal.core.hierarchy.prefix import Prefix
+        >>> made = Prefix(3).label_bytes(np.frombuffer(b"101", np.uint8), np.array([0]), np.array([3]), 2)
+        >>> [bytes(made.data[b : b + n]) for b, n in zip(made.begins[0], made.sizes[0])]
+        [b'101', b'10*']
         """
         return None
 

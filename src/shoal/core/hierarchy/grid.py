@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import UsageError
-from shoal.core.hierarchy.base import Hierarchy, Labeller
+from shoal.core.hierarchy.base import Hierarchy, LabelBytes, Labeller
 from shoal.core.levels import Codes, Levels, code_of, nest
+from shoal.kernels.shared import labels as kernel
 
 METRES_PER_DEGREE = 111_320.0
+FAR = 999.0  # degrees
 BANDS = 4096  # bands of latitude whose stretch is kept
 _NUMBER = r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*"
 _POSITION = re.compile(f"{_NUMBER},{_NUMBER}", re.ASCII)
@@ -71,15 +73,7 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
 
     def labeller(self, *, where: str = "hierarchy") -> Labeller:
         """See :class:`Hierarchy`."""
-        # per size: it, the band and the unit its cells are counted in, how many units a band and a cell have, its name
-        forms = [
-            (size, band, unit, round(band / unit), round(size / unit), f" +{size:g}m")
-            for size, band, unit in (
-                (size, self.sizes[-1] if self.nests else size, self.sizes[0] if self.nests else size)
-                for size in self.sizes
-            )
-        ]
-        stretched = lru_cache(BANDS)(_stretch)  # people are in few places: most positions lie in a band seen before
+        forms = self._forms()
 
         def labels(text: str) -> list[str] | None:
             match = _POSITION.fullmatch(text)
@@ -88,16 +82,61 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
             latitude, longitude = float(match[1]), float(match[2])
             if not (abs(latitude) <= 90 and abs(longitude) <= 180):
                 return None
-            out = [text]
+            out, counted = [text], 0.0
             for size, band, unit, tall, wide, name in forms:
-                north = floor(latitude * METRES_PER_DEGREE / unit)
-                stretch = stretched(north // tall, band)
+                if band != counted:  # where sizes nest, all are counted in one unit and one band
+                    counted, north = band, floor(latitude * METRES_PER_DEGREE / unit)
+                    stretch = _stretch(north // tall, band)
+                    east = floor(longitude * stretch / unit)
                 south = float(north // wide) * size / METRES_PER_DEGREE
-                west = float(floor(longitude * stretch / unit) // wide) * size / stretch
+                west = float(east // wide) * size / stretch
                 out.append(f"{south:.5f},{west:.5f}{name}")
             return out
 
         return labels
+
+    def label_bytes(
+        self, data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64], most: int
+    ) -> LabelBytes | None:
+        """See :class:`Hierarchy`. Numbers of usual length, rounded beyond doubt; all others are left to Python."""
+        latitude, longitude = np.empty(len(starts)), np.empty(len(starts))
+        plain = np.empty(len(starts), np.bool_)
+        kernel.positions(data, starts, lengths, latitude, longitude, plain)
+        plain &= (np.abs(latitude) <= 90) & (np.abs(longitude) <= 180)
+        latitude[~plain] = longitude[~plain] = 0.0
+        forms = self._forms()[: most - 1]
+        begins = np.zeros((len(starts), 1 + len(forms)), np.int64)
+        sizes = np.full(begins.shape, kernel.ASK, np.int64)
+        begins[:, 0], sizes[:, 0] = starts, np.where(plain, lengths, kernel.ASK)
+        parts, at, counted = [data], len(data), 0.0
+        for level, (size, band, unit, tall, wide, name) in enumerate(forms, 1):
+            if 180 * METRES_PER_DEGREE / unit >= 2**53:  # not to be counted exactly
+                return None
+            if band != counted:
+                counted, north = band, np.floor(latitude * METRES_PER_DEGREE / unit).astype(np.int64)
+                bands, which = np.unique(north // tall, return_inverse=True)
+                stretch = np.array([_stretch(int(one), band) for one in bands])[which]
+                east = np.floor(longitude * stretch / unit).astype(np.int64)
+            south = (north // wide).astype(np.float64) * size / METRES_PER_DEGREE
+            west = (east // wide).astype(np.float64) * size / stretch
+            far = np.maximum(np.abs(south), np.abs(west)) >= FAR  # beside a pole large cells begin anywhere
+            south[far], west[far], sizes[far, 0] = 0.0, 0.0, kernel.ASK
+            out = np.empty(len(starts) * (21 + len(name)) or 1, np.uint8)  # two numbers of ten bytes and a comma
+            used = kernel.cells(south, west, np.frombuffer(name.encode(), np.uint8), out, begins, sizes, level)
+            begins[:, level] += at
+            parts.append(out[:used])
+            at += int(used)
+        return LabelBytes(np.concatenate(parts), begins, sizes)
+
+    def _forms(self) -> list[tuple[float, float, float, int, int, str]]:
+        """Per size: it, the band and the unit its cells are counted in, units of a band and of a cell, its name."""
+        return [
+            (size, band, unit, round(band / unit), round(size / unit), f" +{size:g}m")
+            for size, band, unit in (
+                (size, self.sizes[-1] if self.nests else size, self.sizes[0] if self.nests else size)
+                for size in self.sizes
+            )
+        ]
 
     def _cells(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64], size: float) -> pl.Series:
         # one width per band of the coarsest size that nests, or columns of small cells would cross large ones
@@ -119,6 +158,7 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
         return pl.Series(texts, dtype=pl.String)
 
 
+@lru_cache(BANDS)  # people are in few places: most positions lie in a band seen before
 def _stretch(band: int, height: float) -> float:
     """Metres per degree of longitude in a band of latitude."""
     return METRES_PER_DEGREE * max(float(np.cos(np.radians((band + 0.5) * height / METRES_PER_DEGREE))), 1e-6)

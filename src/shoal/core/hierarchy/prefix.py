@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import UsageError
-from shoal.core.hierarchy.base import Hierarchy, Labeller
+from shoal.core.hierarchy.base import Hierarchy, LabelBytes, Labeller
 from shoal.core.levels import Codes, Levels, code_of, nest
+from shoal.kernels.shared.labels import prefixes
 
 
 class Prefix(Hierarchy, frozen=True, tag="prefix"):
@@ -33,14 +36,13 @@ class Prefix(Hierarchy, frozen=True, tag="prefix"):
 
     def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
         """See :class:`Hierarchy`. Costs O(values x length)."""
-        text = values.cast(pl.String)
-        kept = [self._keep(text, self.length - level) for level in range(self.length)]
+        text = values.cast(pl.String).to_frame("v")
+        kept = text.select(self._keep(self.length - level).alias(f"{level}") for level in range(self.length))
         root = pl.Series([SUPPRESSED] * len(values), dtype=pl.String)
-        pairs = pl.DataFrame([kept[0].alias("0"), *[s.alias(f"{i}") for i, s in enumerate([*kept[1:], root], 1)]])
-        distinct = pairs.unique()
+        distinct = kept.with_columns(root.alias(f"{self.length}")).unique()
         columns = [distinct[c] for c in distinct.columns]
         levels = nest(columns[0], columns, where=where)
-        return levels, code_of(levels, kept[0])
+        return levels, code_of(levels, kept["0"])
 
     def labeller(self, *, where: str = "hierarchy") -> Labeller:
         """See :class:`Hierarchy`."""
@@ -57,18 +59,25 @@ class Prefix(Hierarchy, frozen=True, tag="prefix"):
 
         return words if self.words else characters
 
-    def _keep(self, text: pl.Series, count: int) -> pl.Series:
+    def label_bytes(
+        self, data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64], most: int
+    ) -> LabelBytes | None:
+        """See :class:`Hierarchy`."""
+        if self.words:
+            return None
+        shape = (len(starts), min(self.length, most))
+        begins, sizes = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        # a character has four bytes at most
+        room = int((np.minimum(lengths, 4 * self.length) + self.length).sum()) * shape[1]
+        out = np.empty(max(room, 1), np.uint8)
+        prefixes(data, starts, lengths, self.length, out, begins, sizes)
+        return LabelBytes(out, begins, sizes)
+
+    def _keep(self, count: int) -> pl.Expr:
+        text = pl.col("v")
         if self.words:
             return text.str.split(" ").list.head(count).list.join(" ")
+        cut = text.str.slice(0, count)
         # pad to the length first: a short value must not stand out by falling away later
-        frame = text.to_frame("v").select(
-            pl.when(pl.col("v").str.len_chars() <= count)
-            .then(pl.col("v"))
-            .otherwise(
-                pl.col("v").str.slice(0, count).str.pad_end(self.length, "*")
-                if count < self.length
-                else pl.col("v").str.slice(0, count)
-            )
-            .alias("v")
-        )
-        return frame["v"]
+        padded = cut.str.pad_end(self.length, "*") if count < self.length else cut
+        return pl.when(text.str.len_chars() <= count).then(text).otherwise(padded)
