@@ -108,6 +108,7 @@ class Stage:
         (folder / "admin.properties").write_text("".join(f"{k}={v}\n" for k, v in cluster.login().items()))
         self.file = folder / f"{self.topic}.yaml"
         self.processes: list[subprocess.Popen[bytes]] = []
+        self._readers: dict[str, Consumer] = {}
         self.write_policy(policy)
         self.apply()
 
@@ -123,11 +124,13 @@ class Stage:
             if process.poll() is None:
                 process.kill()
                 process.wait()
+        self._hang_up()
         Provisioner(load(self.file)).destroy(audit=True)
 
     def send(self, records: Iterable[tuple[Any, ...]], topic: str | None = None) -> None:
         """(value, key) or (value, key, partition)."""
-        writer = Producer({**self.cluster.login(), "linger.ms": 5})
+        # it lives on a little: what it says of a broker that has ended meanwhile is of no interest
+        writer = Producer({**self.cluster.login(), "linger.ms": 5, "log_level": 0})
         for number, (value, key, *place) in enumerate(records):
             while True:
                 try:
@@ -183,38 +186,54 @@ class Stage:
             process.send_signal(how)
         for process in alive:
             process.wait(GUARD)
+        self._hang_up()
+
+    def _ask(self, group: str, question: Callable[[Consumer], int]) -> int:
+        """One client for all questions of a group: to log in anew each time costs both sides more than the answer."""
+        if group not in self._readers:
+            self._readers[group] = Consumer({**self.cluster.login(), "group.id": group, "log_level": 0})
+        try:
+            return question(self._readers[group])
+        except KafkaException:  # what it knows may be wrong by now: the next one begins anew
+            self._readers.pop(group).close()
+            raise
+
+    def _hang_up(self) -> None:
+        for reader in self._readers.values():
+            reader.close()
+        self._readers.clear()
 
     def written(self) -> int:
         """How many offsets the source has."""
-        reader = Consumer({**self.cluster.login(), "group.id": "test", "log_level": 0})
-        ends = [reader.get_watermark_offsets(TopicPartition(self.topic, p), 30)[1] for p in range(self.partitions)]
-        reader.close()
-        return sum(ends)
+        places = [TopicPartition(self.topic, p) for p in range(self.partitions)]
+        return self._ask("test", lambda reader: sum(reader.get_watermark_offsets(p, 30)[1] for p in places))
 
     def committed(self) -> int:
         """How many offsets of the source the group has behind it."""
-        reader = Consumer({**self.cluster.login(), "group.id": f"shoal-{self.topic}", "log_level": 0})
+        places = [TopicPartition(self.topic, p) for p in range(self.partitions)]
+
+        def behind(reader: Consumer) -> int:
+            return sum(max(0, p.offset) for p in reader.committed(places, timeout=30))
+
         try:
-            places = reader.committed([TopicPartition(self.topic, p) for p in range(self.partitions)], timeout=30)
+            return self._ask(f"shoal-{self.topic}", behind)
         except KafkaException:  # the group is just being found
             return 0
-        finally:
-            reader.close()
-        return sum(max(0, p.offset) for p in places)
 
     def unread_blocks(self) -> int:
         """How many offsets of the topic of regions the second stage has before it."""
-        topic, group = f"{self.topic}.shoal.regions", f"shoal-{self.topic}-regions"
-        reader = Consumer({**self.cluster.login(), "group.id": group, "log_level": 0})
-        try:
+        topic = f"{self.topic}.shoal.regions"
+
+        def before(reader: Consumer) -> int:
             count = len(reader.list_topics(topic, timeout=30).topics[topic].partitions)
             places = [TopicPartition(topic, p) for p in range(count)]
             ends = {p.partition: reader.get_watermark_offsets(p, 30)[1] for p in places}
             return sum(ends[p.partition] - max(0, p.offset) for p in reader.committed(places, timeout=30))
+
+        try:
+            return self._ask(f"shoal-{self.topic}-regions", before)
         except KafkaException:  # the group is just being found
             return 1
-        finally:
-            reader.close()
 
     def until(self, done: Callable[[], bool]) -> None:
         end = time.monotonic() + GUARD

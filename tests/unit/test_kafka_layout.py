@@ -32,6 +32,12 @@ def test_retention_is_a_duration_or_milliseconds(text, asked):
     assert topic.configs["retention.ms"] == str(asked)
 
 
+def test_views_are_cleaned_by_time_and_never_by_key():
+    """By key, a pseudonym that comes again would delete records that were published; by time, nothing is told."""
+    for more in ("", "retention: 7d"):
+        assert layout(parse(POLICY % ("", more)), 2).topics["patients.ward"].configs["cleanup.policy"] == "delete"
+
+
 def test_a_retention_nobody_can_read_is_located():
     with pytest.raises(ShoalError, match="duration") as told:
         layout(parse(POLICY % ("", "retention: soon")), 2)

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from shoal.core.errors import InputError, PolicyError, PromiseError
@@ -133,6 +133,7 @@ def test_a_broken_promise_is_not_published_and_ends_the_view(role, monkeypatch):
 
 @pytest.mark.parametrize("role", list(POLICY.views))
 @settings(max_examples=8)
+@example(seed=41, cuts=[], kill=248)  # an unknown value came first after the restart, and ended a tuned stream
 @given(seed=st.integers(0, 50), cuts=st.lists(st.integers(0, 250), max_size=8), kill=st.integers(0, 250))
 def test_batches_and_a_restart_change_nothing(role, seed, cuts, kill):
     given_records = records(seed, 250)

@@ -30,13 +30,15 @@ class Entry(Record, frozen=True, array_like=True, gc=False):
 class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """How far a partition of the source was read: all before ``next``, up to event time ``at``.
 
-    ``ended``: it has nothing more for now, and nobody must wait for it.
+    ``ended``: it has nothing more for now, and nobody must wait for it. ``begun``: when its reader began to read it,
+    so that a new reader, who does not know yet whether there is more, is told from an older word that comes again.
     """
 
     partition: int
     next: int
     at: int
     ended: bool
+    begun: int = 0
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True):

@@ -5,6 +5,7 @@ Whether a record can be masked is asked by who publishes it; here only a glance 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
@@ -35,6 +36,7 @@ class Router:
         self._codec = BlockCodec(keys)
         self._paces: dict[int, Pace] = {}
         self._next: dict[int, int] = {}  # of every partition we read
+        self._begun: dict[int, int] = {}  # and when we began to
         self._ended: set[int] = set()  # read to their end
         self._moved: set[int] = set()  # those that brought records since the last commit
         self._told: dict[int, Mark] = {}  # what was said of each
@@ -52,6 +54,7 @@ class Router:
         for partition, at in starts.items():
             self.leave([partition])
             self._next[partition] = at
+            self._begun[partition] = time.time_ns()
             self._paces[partition] = Pace(self._ahead)
 
     def leave(self, partitions: Collection[int]) -> None:
@@ -124,7 +127,8 @@ class Router:
     def _mark(self, partition: int) -> Mark:
         # one that brought records since the last commit may bring more at once: wait for it once more
         ended = partition in self._ended and partition not in self._moved
-        return Mark(partition, self._next[partition], self._paces[partition].now, ended)
+        begun = self._begun.get(partition, 0)
+        return Mark(partition, self._next[partition], self._paces[partition].now, ended, begun)
 
     def _paced(self, records: list[Record], times: np.ndarray) -> list[int]:
         if not self._glance.timed:
