@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -112,8 +115,11 @@ def test_the_command_gives_the_file_that_it_gives_without_spark(spark, tmp_path)
     hospital(700, seed=2).write_csv(tmp_path / "t.csv")
     words = ["anonymize", "t.csv", "--quasi", "zip,sex,age", "--hierarchy", "zip=prefix:5", "--sensitive", "diag"]
     words += ["--k", "4", "--seed", "5", "--effort", "low"]
+    place = Path(spark.sparkContext.getCheckpointDir().removeprefix("file:")).parent
     done = call([*words, "--engine", "spark", "-o", "spark.csv"], tmp_path, None, {})
     assert done.returncode == 0, done.stderr
+    # the session goes on, and keeps what it checkpoints where it did before
+    assert Path(spark.sparkContext.getCheckpointDir().removeprefix("file:")).parent == place
     assert "VERIFIED" in done.stderr
     here = call([*words, "-o", "here.csv"], tmp_path, None, {})
     assert here.returncode == 0, here.stderr
@@ -136,3 +142,16 @@ def test_the_example_runs_as_its_page_says(spark, tmp_path, monkeypatch, capsys)
     assert "VERIFIED" in capsys.readouterr().out
     made = pl.read_parquet(tmp_path / "released" / "*.parquet")
     assert shoal.verify(made, quasi=["zip", "sex", "age"], sensitive=["diag"], k=5, l=2).kept
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.environ.get("SHOAL_LONG") != "1", reason="a minute and more of CPU; SHOAL_LONG=1 runs it")
+def test_an_executor_killed_in_the_middle_changes_nothing(tmp_path):
+    words = [sys.executable, "-m", "tests.spark.cluster_release", str(tmp_path)]
+    done = subprocess.run(words, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True, check=True)
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert len(told["killed"]) == 1
+    assert told["killed"][0] not in told["left"]
+    still, disturbed = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in ("undisturbed", "disturbed"))
+    assert still.sort(pl.all()).equals(disturbed.sort(pl.all()))
+    assert shoal.verify(disturbed, quasi=["zip", "sex", "age"], sensitive=["diag"], k=4).kept

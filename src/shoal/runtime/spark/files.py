@@ -20,7 +20,7 @@ from shoal.release.base import Job
 from shoal.release.regional.choose import LARGEST, SCANNED, rows_that_fit
 from shoal.release.regional.files import private_folder
 from shoal.release.table import TableJob
-from shoal.runtime.spark.session import local_session
+from shoal.runtime.spark.session import checkpoints_in, local_session
 from shoal.runtime.spark.table import released
 from shoal.tables.base import Progress, silent
 
@@ -45,10 +45,7 @@ def release_files(
         raise UsageError("Spark writes files here", where="--output", hint="write CSV, Parquet or NDJSON")
     session = local_session()
     beside = Path(tempfile.gettempdir()) if target in (None, "-") else Path(str(target)).parent
-    with private_folder(beside.absolute()) as folder:
-        context = session.sparkContext
-        if str(context.master).startswith("local"):
-            context.setCheckpointDir(str(folder / "checkpoints"))
+    with private_folder(beside.absolute()) as folder, checkpoints_in(session, folder / "checkpoints"):
         source = scanned(data, folder, separator, types, job.exact)
         place = folder / "input"
         source.lazy.sink_parquet(pl.PartitionBy(place, max_rows_per_file=LARGEST))

@@ -8,6 +8,8 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,7 +59,27 @@ def checkpoints(session: SparkSession) -> None:
             where="spark",
             hint="set one: spark.sparkContext.setCheckpointDir('hdfs://…')",
         )
-    # what waits there says whose each row is, and Spark leaves it lying
+    context.setCheckpointDir(_private_folder())
+
+
+@contextmanager
+def checkpoints_in(session: SparkSession, folder: Path) -> Iterator[None]:
+    """On one machine, results wait in a folder that goes afterwards, and the session goes back to its own."""
+    context = session.sparkContext
+    if not str(context.master).startswith("local"):
+        yield
+        return
+    before = context.getCheckpointDir()
+    context.setCheckpointDir(str(folder))
+    try:
+        yield
+    finally:
+        # Spark makes a folder of its own inside the one it is given
+        context.setCheckpointDir(_private_folder() if before is None else before.rpartition("/")[0])
+
+
+def _private_folder() -> str:
+    """What waits there says whose each row is, and Spark leaves it lying: it goes when the program ends."""
     folder = tempfile.mkdtemp(prefix="shoal-spark-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    context.setCheckpointDir(folder)
+    return folder
