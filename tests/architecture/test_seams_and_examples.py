@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import shoal
@@ -21,11 +22,27 @@ PUBLIC = 0.95  # of the names that another room calls have an example: some need
 SHARE = 0.55  # of all, those that only their own room uses included
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
+
+
+@cache
+def nodes(file: Path) -> list[ast.AST]:
+    """All of a file, without what only says how a name is used: that is half of them."""
+    found, left = [], [parsed(file)]
+    while left:
+        node = left.pop()
+        found.append(node)
+        left += [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)]
+    return found
+
+
 def trees(*rooms: str) -> Iterator[tuple[str, ast.Module]]:
     for room in rooms:
         at = SOURCE / room
         for file in [at] if at.suffix else sorted(at.rglob("*.py")):
-            yield str(file.relative_to(SOURCE)), ast.parse(file.read_text())
+            yield str(file.relative_to(SOURCE)), parsed(file)
 
 
 def specs() -> dict[str, ast.ClassDef]:
@@ -78,8 +95,8 @@ def used_elsewhere() -> set[tuple[str, str]]:
     """(module, name) of what is called from another room: this is what "public" means inside the package."""
     found: set[tuple[str, str]] = set()
     for file in SOURCE.rglob("*.py"):
-        here, tree, modules = file.relative_to(SOURCE).parts[0], ast.parse(file.read_text()), {}
-        for node in ast.walk(tree):
+        here, modules = file.relative_to(SOURCE).parts[0], {}
+        for node in nodes(file):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("shoal"):
                 for alias in node.names:
                     place = SOURCE.parent / Path(*(node.module or "").split(".")) / f"{alias.name}.py"
@@ -87,7 +104,7 @@ def used_elsewhere() -> set[tuple[str, str]]:
                         modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
                     elif node.module != "shoal" and room_of(node.module or "") != here:
                         found.add((node.module or "", alias.name))
-        for node in ast.walk(tree):
+        for node in nodes(file):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
                 module = modules[node.value.id]
                 if room_of(module) != here:

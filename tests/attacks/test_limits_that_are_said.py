@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -25,6 +26,46 @@ def test_one_known_date_undoes_the_shift_of_that_person_and_of_nobody_else():
     assert shift.one(second, "ada") - known == second
     others = [f"p{n}" for n in range(200)]
     assert sum(shift.one(second, who) - known == second for who in others) < 10
+
+
+def test_noise_hides_no_outlier_and_averages_out_over_a_value_that_drifts():
+    mask = MASKS.decode({"use": "noise", "spread": 5.0}).start(Context("pay", "float", keys=KEYS, subject="pid"))
+    pay = {f"p{n}": 50.0 + n % 40 for n in range(500)} | {"rich": 1e6}
+    masked = {who: mask.one(value, who) for who, value in pay.items()}
+    assert max(masked, key=masked.__getitem__) == "rich"
+    # each day a little more: every noise is drawn anew, and a month of them is thirty readings of one value
+    days = np.arange(900)
+    noise = np.array([mask.one(70.0 + 0.001 * day, "ada") - (70.0 + 0.001 * day) for day in days])
+    assert abs(noise.mean()) < 4 * 5.0 / np.sqrt(len(days))
+    assert np.abs(noise).mean() > 3.0
+
+
+def test_a_plain_column_that_names_people_is_not_noticed_in_a_stream(tmp_path):
+    events = "".join(
+        f'{{"t": {n}, "pid": "p{n % 40}", "age": {30 + n % 3}, "nick": "nick{n % 40}"}}\n' for n in range(400)
+    )
+    (tmp_path / "e.ndjson").write_text(events)
+    (tmp_path / "p.yaml").write_text(
+        "dataset: e\n"
+        "columns:\n"
+        "  t: {role: time, type: float}\n"
+        "  pid: {role: subject}\n"
+        "  age: {role: quasi, type: int, hierarchy: {use: range, min: 0, max: 100}}\n"
+        "  nick: {role: plain}\n"
+        "views:\n"
+        "  ward: {show: [age, nick], promises: [{use: k-anonymity, k: 3}], method: {use: batches, delay: 40}}\n"
+    )
+    words = [
+        "stream",
+        str(tmp_path / "e.ndjson"),
+        "--policy",
+        str(tmp_path / "p.yaml"),
+        "-o",
+        str(tmp_path / "o.ndjson"),
+    ]
+    with pytest.raises(SystemExit, match="0"):
+        main(words)
+    assert "nick7" in (tmp_path / "o.ndjson").read_text()
 
 
 def test_a_range_without_declared_ends_tells_those_of_the_table():

@@ -201,6 +201,17 @@ def test_check_says_at_least_what_the_attack_finds(name, seed):
     assert len(right(attack, frame, a, b)) <= pool.linked
 
 
+def test_two_visits_of_a_person_that_noise_exchanged_are_theirs_all_the_same():
+    attack, one, other = ATTACKS["the same, kind by kind"]
+    frame, policy, (a, b) = released(685953, one, other)
+    (pool,), _ = roles.pools(frame, policy, keys=KEYS)
+    found = attack(a.data, b.data)
+    who = frame["pid"].to_list()
+    exchanged = [(a.rows[i], b.rows[j]) for i, j in found if a.rows[i] != b.rows[j]]
+    assert any(who[i] == who[j] for i, j in exchanged)
+    assert len(right(attack, frame, a, b)) <= pool.linked
+
+
 @pytest.mark.parametrize("name", ATTACKS)
 def test_the_attacks_find_something(name):
     """An attack that never succeeds would hold `check` to nothing."""

@@ -99,10 +99,13 @@ def test_nearness_beside_every_pair(rows):
         return float("inf") if gap else abs(place(r, c, mine) - place(s, c, 1 - mine))
 
     def alone(r, distance, apart):
-        others = [s for s in range(n) if rows[s][0] == rows[r][0] and rows[s][1] != rows[r][1]]
+        block = [s for s in range(n) if rows[s][0] == rows[r][0]]
+        own = [s for s in block if rows[s][1] == rows[r][1]]  # whichever of a person's rows comes nearest is theirs
+        nearest = [(min(distance(r, s, c) for s in own), min(apart(r, s, c) for s in own)) for c in range(d)]
         return not any(
-            all(distance(r, s, c) <= distance(r, r, c) and apart(r, s, c) <= apart(r, r, c) for c in range(d))
-            for s in others
+            all(distance(r, s, c) <= nearest[c][0] and apart(r, s, c) <= nearest[c][1] for c in range(d))
+            for s in block
+            if s not in own
         )
 
     near = [

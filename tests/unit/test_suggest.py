@@ -159,7 +159,28 @@ def test_a_draft_quotes_no_value():
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=6)
 COLUMN = st.sampled_from([TEXT, st.integers(), st.floats(), st.dates(), st.datetimes(), st.booleans()])
 TITLES = st.sampled_from(
-    ["no", "yes", "null", "a.b", "x [kg]", "a: b", "#", "é", "'", '"', "\n", "1e3x", "~", "age", "zip", "ts", "id"]
+    [
+        "no",
+        "yes",
+        "null",
+        "a.b",
+        "x [kg]",
+        "a: b",
+        "#",
+        "é",
+        "'",
+        '"',
+        "\n",
+        "1e3x",
+        "~",
+        "\U0001f41f",
+        "a\u2028b\x85",
+        "\\",
+        "age",
+        "zip",
+        "ts",
+        "id",
+    ]
 )
 
 
@@ -168,6 +189,10 @@ TITLES = st.sampled_from(
     lambda kinds: st.fixed_dictionaries({n: st.lists(k | st.none(), min_size=3, max_size=3) for n, k in kinds.items()})
 ))  # fmt: skip
 def test_every_draft_is_a_policy_whose_hidden_columns_are_not_shown(columns):
+    if list(columns) == ["\n"]:  # as of a file without a header line
+        with pytest.raises(InputError, match="look like values"):
+            suggest(pl.DataFrame(columns, strict=False), "t")
+        return
     draft = suggest(pl.DataFrame(columns, strict=False), "t")
     policy = parse(draft.text)
     assert list(policy.schema.columns) == list(columns)
@@ -176,6 +201,13 @@ def test_every_draft_is_a_policy_whose_hidden_columns_are_not_shown(columns):
     for name, column in policy.schema.columns.items():
         assert not (column.role in ("subject", "identifier", "plain", "time") and name in view.show)
         assert not (name in draft.questions and name in view.show)
+
+
+def test_a_name_of_a_column_writes_no_policy():
+    name = "zip\nviews: {all: {show: [zip]}}\n"
+    draft = suggest(pl.DataFrame({name: [1, 2, 3], "age": [30, 31, 32]}), "t")
+    assert list(parse(draft.text).views) == ["research"]
+    assert list(parse(draft.text).schema.columns) == [name, "age"]
 
 
 # from draft to release without an edit

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from itertools import pairwise
@@ -14,10 +13,9 @@ import polars as pl
 from shoal.core.errors import InputError
 from shoal.measures.risk import risk
 from shoal.policy.suggest import Guess, guesses
+from shoal.policy.yaml import quoted
 
 CURVES = 10  # numbered columns of numbers that make curves
-RESERVED = re.compile(r"^(y|yes|n|no|on|off|true|false|null|none|nan)$", re.I)
-PLAIN = re.compile(r"[A-Za-z_][\w-]*")
 VALUE = re.compile(r"^\s*$|^[+-]?[\d.,]+$|^\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|@")
 
 
@@ -106,35 +104,35 @@ def _risk(frame: pl.DataFrame, quasi: list[str]) -> str:
 def _write(dataset: str, found: dict[str, Guess], k: int, word: str, *, curves: bool) -> str:
     lines = [
         "# A draft: every role below is a guess. Read it, correct it, then use it.",
-        f"# Risk before: {word}.",
-        f"dataset: {_quoted(dataset)}",
+        f"# Risk before: {_one_line(word)}.",
+        f"dataset: {quoted(dataset)}",
         "columns:",
     ]
-    width = max((len(_quoted(n)) for n in found), default=0) + 1
+    width = max((len(quoted(n)) for n in found), default=0) + 1
     for name, guess in found.items():
         more = f", type: {guess.type}" if guess.type else ""
         more += f", derive: {guess.derive}" if guess.derive else ""
         more += f", hierarchy: {guess.hierarchy}" if guess.hierarchy and guess.shown else ""
         why = guess.why if guess.question is None else f"{guess.why}. HIDDEN until you decide: {guess.question}"
-        lines.append(f"  {_quoted(name) + ':':<{width}} {{role: {guess.role}{more}}}  # {why}")
+        lines.append(f"  {quoted(name) + ':':<{width}} {{role: {guess.role}{more}}}  # {_one_line(why)}")
     shown = [n for n, g in found.items() if g.shown]
     hidden = [n for n, g in found.items() if g.question is not None]
     diverse = [n for n in shown if found[n].role == "sensitive"]
     lines += [
         "views:",
         "  research:  # what is not listed in show is not released",
-        f"    show: [{', '.join(_quoted(n) for n in shown)}]",
-        *([f"    # undecided, not shown: {', '.join(_quoted(n) for n in hidden)}"] if hidden else []),
+        f"    show: [{', '.join(quoted(n) for n in shown)}]",
+        *([f"    # undecided, not shown: {', '.join(quoted(n) for n in hidden)}"] if hidden else []),
         "    hidden: drop",
         "    promises:",
         f"      - {{use: kP-anonymity, k: {k}, p: {max(2, k // 2)}}}"
         if curves
         else f"      - {{use: k-anonymity, k: {k}}}",
-        *[f"      - {{use: l-diversity, l: 2, column: {_quoted(n)}}}" for n in diverse],
+        *[f"      - {{use: l-diversity, l: 2, column: {quoted(n)}}}" for n in diverse],
     ]
     return "\n".join(lines) + "\n"
 
 
-def _quoted(name: str) -> str:
-    # YAML reads `no` and `on` as truth values
-    return name if PLAIN.fullmatch(name) and not RESERVED.match(name) else json.dumps(name)
+def _one_line(comment: str) -> str:
+    """Names of columns stand in comments: a line break in one would end the comment, and the rest be read as policy."""
+    return "".join(c if c.isprintable() else " " for c in comment)

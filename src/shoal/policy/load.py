@@ -103,6 +103,7 @@ class _Reader:
         if hierarchy is None:
             return column
         where = self.places.at((*place, "hierarchy"))
+        # files of a hierarchy are named from where the policy lies, not from where the command is called
         return msgspec.structs.replace(column, hierarchy=HIERARCHIES.decode(hierarchy, where).beside(self.folder))
 
     def _view(self, name: str, data: Any, place: Place, schema: Schema) -> View:

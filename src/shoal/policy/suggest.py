@@ -6,7 +6,6 @@ decided on is not shown until someone does, and the draft says so beside it.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ import polars as pl
 from shoal.policy import hierarchies
 from shoal.policy.content import IDENTIFYING, form_of
 from shoal.policy.together import LATITUDE, LONGITUDE, nested, pairs
+from shoal.policy.yaml import quoted
 
 NAMING = re.compile(
     r"(^|_)(name|first_?name|last_?name|surname|forename|e?mail|phone|mobile|fax|tel|ssn|nin|tax|passport|licen[cs]e|address"
@@ -181,11 +181,11 @@ def _joined(frame: pl.DataFrame, found: dict[str, Guess]) -> dict[str, Guess]:
     numbers = {n: words(n) for n in quasi if frame[n].dtype.is_float()}
     wholes = list(pairs(numbers, frame.columns, hierarchies.GRID))
     texts = [n for n in quasi if frame[n].dtype == pl.String and found[n].hierarchy == "suppress"]
-    chain = nested(frame, texts, {n: json.dumps(n) for n in texts}) if frame.height > FEW else None
+    chain = nested(frame, texts, {n: quoted(n) for n in texts}) if frame.height > FEW else None
     for whole in [*wholes, *([chain] if chain is not None else [])]:
         derive = whole.derive
         if derive == "position":
-            derive = f"{{use: position, of: [{', '.join(map(json.dumps, whole.of))}]}}"
+            derive = f"{{use: position, of: [{', '.join(map(quoted, whole.of))}]}}"
         part = f"a part of {whole.name!r}, not shown by itself"
         found = found | {n: Guess("identifier", part) for n in whole.of}
         found[whole.name] = Guess("quasi", whole.why, whole.hierarchy, derive=derive, of=whole.of)

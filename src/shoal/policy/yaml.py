@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from shoal.core.originals import register
 Place = tuple[str | int, ...]
 MOST_NODES = 100_000  # values of one document: aliases of aliases would make billions of a few lines
 DEEPEST = 50  # levels of one document
+_WORD = re.compile(r"[A-Za-z_][\w-]*")
+_RESERVED = re.compile(r"^(y|yes|n|no|on|off|true|false|null|none|nan)$", re.I)
 
 
 class Places:
@@ -135,3 +138,15 @@ def _scalar(node: yaml.Node) -> Any:
         return loader.construct_object(node)
     finally:
         loader.dispose()
+
+
+def quoted(name: str) -> str:
+    """A name as YAML reads it again: `no` and `on` would be truth values, and a line break would end the line.
+
+    >>> quoted("age"), quoted("no"), quoted("a: b")
+    ('age', '"no"', '"a: b"')
+    """
+    if _WORD.fullmatch(name) and not _RESERVED.match(name):
+        return name
+    written = (c if c.isprintable() and c not in '"\\' else f"\\U{ord(c):08x}" for c in name)
+    return f'"{"".join(written)}"'

@@ -161,12 +161,13 @@ def collusion(
 
 def _pool(views: Sequence[Seen], pairs: Sequence[_Pair], schema: Schema, people: Codes) -> Pool:
     height = len(people)
+    # who shares no row with another role is hidden among everybody; each pair of roles can only narrow that
     fit = np.full(height, len(np.unique(people)), np.int64)
     for pair in pairs:
         fit[pair.rows] = np.minimum(fit[pair.rows], pair.fit)
     shared = np.unique(np.concatenate([pair.rows for pair in pairs])) if pairs else np.empty(0, np.int64)
     linked = fit == 1
-    linked[np.setdiff1d(np.arange(height), shared)] = False
+    linked[np.setdiff1d(np.arange(height), shared)] = False  # a sample of one person is no link between two views
     every = set().union(*(v.columns for v in views))
     worst = max(pairs, key=lambda p: p.share)
     return Pool(
@@ -175,6 +176,7 @@ def _pool(views: Sequence[Seen], pairs: Sequence[_Pair], schema: Schema, people:
         linked=int(linked.sum()),
         smallest=int(fit[shared].min()) if len(shared) else 0,
         median=float(np.median(fit[shared])) if len(shared) else 0.0,
+        # of three roles or more the pairs have already said it, each by itself
         causes=worst.causes() if len(pairs) == 1 else [],
         reveals=_reveals(views, schema),
         # where one of them sees all columns in clear, pooling adds nothing
@@ -221,7 +223,7 @@ class _Pair:
         self._sources = sources
         self._left, self._right, self._height = left, right, len(sides.people)
         shared = np.intersect1d(left.rows.to_numpy(), right.rows.to_numpy())
-        self.rows: Codes = shared[shared >= 0].astype(np.int64)
+        self.rows: Codes = shared[shared >= 0].astype(np.int64)  # below 0: invented, no row of the sample
         self._sides = sides.of(left, self.rows), sides.of(right, self.rows)
         self._mine, self._theirs = (side.data for side in self._sides)
         self._people = sides.people[self.rows]
@@ -231,6 +233,7 @@ class _Pair:
         self._compared = [coded(c) for c in (*self._comparisons(), *told)]
         self._near = [*self._nearnesses(), *near]
         self.fit = self._linking.taken_for(self._compared, self._near)
+        # `causes` and `best` ask for many sets of columns; all of them together is answered already
         whole = frozenset(self._names), self._linking.cells is not None
         self._answers: dict[tuple[frozenset[str], bool], float] = {whole: self.share}
 
@@ -245,6 +248,7 @@ class _Pair:
         (mine, a), (theirs, b) = ((side.ties, side.cells) for side in self._sides)
         if not mine or not theirs:
             return [], None
+        # rows are tied only where both views tie them; a row that either ties to none has a number of its own
         cells = np.where((a < 0) | (b < 0), -1 - np.arange(len(a)), a * (int(b.max(initial=0)) + 1) + b)
         return list(dict.fromkeys([*mine, *theirs])), cells
 
@@ -255,6 +259,7 @@ class _Pair:
         """Whether a key stands between the two forms of a column."""
         if column not in self._left.keyed and column not in self._right.keyed:
             return False
+        # both may have the same key: then the forms are equal, and compared like any others
         a, b = self._mine[column], self._theirs[column]
         return not (a.dtype == b.dtype and a.equals(b, check_names=False))
 
@@ -264,7 +269,7 @@ class _Pair:
             yield Comparison(ORDER, place, place)
         for column in self._shared():
             mine, theirs = self._mine[column], self._theirs[column]
-            if self._secret(column):
+            if self._secret(column):  # values cannot be compared, but what a key leaves as it is can
                 yield from residues(column, mine, theirs)
                 if self._linking.cells is not None:
                     yield from days_since_first(column, mine, theirs, self._linking.cells)
@@ -272,6 +277,7 @@ class _Pair:
                 a = self._with_read(column, self._right, self._left, self._mine)
                 b = self._with_read(column, self._left, self._right, self._theirs)
                 yield Comparison(column, a, b)
+        # dates that a key moves are moved together for a person: what lies between two of them stays
         secret = [c for c in self._shared() if self._secret(c)]
         yield from days_between({c: self._mine[c] for c in secret}, {c: self._theirs[c] for c in secret})
         yield from self._other_names()
@@ -349,6 +355,7 @@ class _Pair:
         for name, key in zip(names, keys, strict=True):
             others = [n for n in names if n != name]
             alone, without = self._by([name]), self._by(others, key=key)
+            # what a policy could do instead of hiding the column: show it less exactly
             coarse = [_coarser(c.common, self._people) for c in self._named(name)]
             coarser = self._by_key(others, combined([key, *coarse], rows)) if coarse else without
             out.append(Cause(name, alone, without, coarser))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -20,7 +21,7 @@ from shoal.measures.risk import risk
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.release.limits import limits_kept
-from shoal.report.chart import Axis, Points, Scatter
+from shoal.report.chart import Axis, Heat, Points, Scatter
 from shoal.report.page import Grid, Picture, Section, Verdict, Words, page
 from shoal.tables import TABLE_METHODS, TableMethod
 from shoal.verifier import verify
@@ -45,6 +46,7 @@ class Row(msgspec.Struct, frozen=True):
     seconds: float | None = None  # CPU, grouping only
     frontier: bool = False  # no other row has both less loss and less risk
     note: str = ""
+    columns: dict[str, float] = {}  # mean loss of the cells of each quasi column
 
 
 class Comparison(Shown, msgspec.Struct, frozen=True):
@@ -70,13 +72,14 @@ class Comparison(Shown, msgspec.Struct, frozen=True):
 
     def chart(self) -> Scatter:
         """Loss against risk, a kind of point per method, and the staircase of the best."""
-        done = [r for r in self.rows if r.gcp is not None and r.risk is not None]
+        done = self._made()
+        several = len({r.k for r in done}) > 1  # one k for all needs no word at every point
         kinds = [
             Points(
                 name,
                 [r.risk or 0.0 for r in done if r.method == name],
                 [r.gcp or 0.0 for r in done if r.method == name],
-                [f"k={r.k}" for r in done if r.method == name],
+                [f"k={r.k}" if several else name for r in done if r.method == name],
                 colour=at,
             )
             for at, name in enumerate(dict.fromkeys(r.method for r in done))
@@ -93,16 +96,39 @@ class Comparison(Shown, msgspec.Struct, frozen=True):
             y=Axis("loss (GCP)", form="percent", low=0),
         )
 
+    def by_column(self) -> Heat:
+        """What every release loses in each column."""
+        done = [r for r in self._made() if r.columns]
+        names = list(dict.fromkeys(name for r in done for name in r.columns))
+        several = len({r.k for r in done}) > 1
+        return Heat(
+            name="columns",
+            title="Loss by column",
+            rows=[f"{r.method}, k={r.k}" if several else r.method for r in done],
+            columns=names,
+            values=[[r.columns.get(name, math.nan) for name in names] for r in done],
+            form="percent",
+            low=0,
+            high=1,
+        )
+
+    def _made(self) -> list[Row]:
+        return [r for r in self.rows if r.gcp is not None and r.risk is not None]
+
     def page(self, title: str) -> str:
         """One self-contained HTML page."""
         rows = [
-            [r.method, r.k, *(["-"] * 5 if r.gcp is None else _cells(r)), r.note or ("frontier" if r.frontier else "")]
+            [r.method, r.k, *(["-"] * 6 if r.gcp is None else _cells(r)), r.note or ("frontier" if r.frontier else "")]
             for r in self.rows
         ]
-        grid = Grid(["method", "k", "loss", "risk", "groups", "suppressed", "CPU s", ""], rows)
+        grid = Grid(["method", "k", "loss", "risk", "worst", "groups", "suppressed", "CPU s", ""], rows)
         about = "Down and to the left is better: less lost, and a smaller chance that someone is found again."
+        pictures = [Picture(self.chart(), about)]
+        if any(r.columns for r in self._made()):
+            which = "0 %: the cells are as they were; 100 %: nothing of the column is left."
+            pictures.append(Picture(self.by_column(), which))
         sections = [
-            Section("Loss against risk", [Picture(self.chart(), about)]),
+            Section("Side by side", pictures),
             Section("All releases", [grid, Words("Every release was verified before it was measured.")]),
         ]
         return page(title, sections, verdict=Verdict(True, "every release verified"))
@@ -154,7 +180,15 @@ def compare(
         chance = risk(_people_per_group(groups, people))
         rows.append(
             Row(
-                _name(method), k, found.gcp, chance.average, chance.prosecutor, chance.groups, found.suppressed, seconds
+                _name(method),
+                k,
+                found.gcp,
+                chance.average,
+                chance.prosecutor,
+                chance.groups,
+                found.suppressed,
+                seconds,
+                columns=found.columns,
             )
         )
     progress(1.0, "done")
@@ -208,14 +242,15 @@ def _line(row: Row) -> str:
     start = f"{'*' if row.frontier else ' '} {row.method:<18}{row.k:>5}"
     if row.gcp is None:
         return f"{start}  {row.note}"
-    gcp, chance, groups, suppressed, seconds = _cells(row)
-    return f"{start}{gcp:>9}{chance:>9}{100 * (row.worst or 0):>7.2f} %{groups:>9}{suppressed:>12}{seconds:>9}"
+    gcp, chance, worst, groups, suppressed, seconds = _cells(row)
+    return f"{start}{gcp:>9}{chance:>9}{worst:>9}{groups:>9}{suppressed:>12}{seconds:>9}"
 
 
 def _cells(row: Row) -> list[str]:
     return [
         f"{100 * (row.gcp or 0):.2f} %",
         f"{100 * (row.risk or 0):.2f} %",
+        f"{100 * (row.worst or 0):.2f} %",
         f"{row.groups or 0:,}",
         f"{row.suppressed or 0:,}",
         f"{row.seconds or 0:.2f}",

@@ -307,7 +307,10 @@ def strong_components(fits: Flags) -> Codes:
 
 
 def _nearest(key: Codes, near: Sequence[Nearness], people: Codes) -> Flags:
-    """Rows whose numbers, seen from either side, are nearer than anybody else's of the same key."""
+    """Rows whose numbers, seen from either side, are nearer than anybody else's of the same key.
+
+    Of a person's several rows the nearest counts, in each column: whose they are is what is found out.
+    """
     from shoal.kernels.shared.nearness import undominated
 
     gaps = [np.isnan(n.mine) | np.isnan(n.theirs) for n in near]
@@ -324,7 +327,24 @@ def _nearest(key: Codes, near: Sequence[Nearness], people: Codes) -> Flags:
         a, b = np.where(gap, 0.0, a), np.where(gap, np.inf, b)
         order = np.lexsort((b[:, 0], key))
         starts = np.append(np.unique(key[order], return_index=True)[1], len(key))
-        out |= undominated(order, starts, np.ascontiguousarray(a), np.ascontiguousarray(b), people, MOST_STEPS)
+        a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+        own = np.where(gap, np.inf, _own_distances(key, people, a, b))
+        out |= undominated(order, starts, a, b, own, people, MOST_STEPS)
+    return out
+
+
+def _own_distances(key: Codes, people: Codes, a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Per row and column, how near the nearest row of the same key and person comes."""
+    from shoal.kernels.shared.nearness import nearest_own
+
+    out = np.empty(a.shape)
+    run = key * (int(people.max(initial=0)) + 1) + people
+    for c in range(a.shape[1]):
+        mine, theirs, far = np.ascontiguousarray(a[:, c]), np.ascontiguousarray(b[:, c]), np.empty(len(key))
+        order = np.lexsort((theirs, run))
+        ends = np.flatnonzero(np.diff(run[order])) + 1
+        nearest_own(order, np.concatenate(([0], ends, [len(run)])), mine, theirs, far)
+        out[:, c] = far
     return out
 
 

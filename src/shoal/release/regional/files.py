@@ -106,6 +106,7 @@ class Run:
         schema = self.rows.schema
         self.progress(0.0, f"counting values of {self.rows.height:,} rows")
         domain = survey.domain_of(self.rows.scan, schema)
+        # a table without rows has the levels of all values: what is asked of it costs no pass over the data
         table = code(self.rows.empty, schema, domain=domain)
         known = {name: domain.known(name) for name in schema.quasi}
         refuse_few(known, least=0)
@@ -123,6 +124,7 @@ class Run:
             regions=regions_of(sampler.sample(), table, self.room.most, kept, k),
             frequency=frequency,
             seed=seed,
+            # rows that read alike must be judged together, whichever regions they come from: a bucket fits in memory
             buckets=-(-kept // self.room.most) or 1,
             typed=self.job.cells == "struct",
         )
@@ -133,6 +135,7 @@ class Run:
         verdict = court.verdict(judged)
         adversary = Adversary(schema, self.job.promises, self.job.view, self.job.waived)
         looks = survey.OnDisk(pl.scan_parquet(pieces), None if schema.subject is None else PERSON)
+        # whether an outsider can know a column hangs on its values: one that no one can know in a bucket links nothing
         readable = [n for n in adversary.beside(self.rows.empty.select(looks.columns)) if n not in unread]
         self.progress(0.9, "looking for what links rows")
         found = figures.look_for_links(adversary, looks, readable)
@@ -171,6 +174,7 @@ class Run:
             notes=list(report.notes),
             warnings=doubts(known),
         )
+        # last: whose the rows are is taken away only when nothing more is asked about people
         for piece in pieces:
             self._show(piece, court, plan)
         return pieces, release
@@ -189,7 +193,7 @@ class Run:
                 frequency[name] += np.bincount(matrix[:, j], minlength=len(frequency[name]))
             seen += batch.height
             self.progress(0.1 * seen / max(1, self.rows.height), f"coding {seen:,} of {self.rows.height:,} rows")
-        self.rows.check()
+        self.rows.check()  # every pass must have read the same file, or codes and regions would not fit
         return sampler, frequency, withheld
 
     def _scattered(self, plan: Plan) -> Scattered:
@@ -212,7 +216,7 @@ class Run:
         """Which regions are released together: those that cannot keep the promises alone join the one beside them."""
         everything = list(range(plan.regions.count))
         compared = [p.sensitive for p in plan.promises if p.compares_with_all and p.sensitive is not None]
-        if compared:
+        if compared:  # such a promise is about everybody: a region must not be compared with itself
             scan = rows.scan(everything)
             plan.domain.shares = {
                 n: survey.shares_of(scan, n, plan.domain.values[n], plan.schema.subject) for n in compared
@@ -223,6 +227,7 @@ class Run:
 
         def alone(numbers: list[int]) -> bool:
             size = sum(rows.rows[n] for n in numbers)
+            # where only rows are counted, their number is the answer; otherwise the region must be looked at
             if size < least or (counts and all(p.rule().complete for p in plan.promises)):
                 return size >= least
             return stands_alone(plan, rows.scan(numbers).select(about).collect(engine="streaming"))
@@ -252,7 +257,7 @@ class Run:
             share, _, word = self._word(number, rows, parts)
             self.progress(share, word)
             buckets.add(BUCKET, found.rows)
-            solved.append(dataclasses.replace(found, rows=pl.DataFrame()))
+            solved.append(dataclasses.replace(found, rows=pl.DataFrame()))  # they are on disk now
         buckets.flush()
         return solved, buckets
 
@@ -282,6 +287,7 @@ class Run:
             rows = buckets.take([bucket])
             found = court.bucket(rows)
             strange = {n for n in adversary.beside(rows) if n != PERSON and not adversary.readable(rows, n)}
+            # one bucket is drawn like a table in memory, so that both give the same file
             seed = plan.seed if plan.buckets == 1 else int(draws(plan.seed, 0x0DE4 + bucket, 1)[0] >> np.uint64(1))
             order = publication_order(rows.drop(PERSON, strict=False), seed, role)
             piece = place / f"{number:06}.parquet"
