@@ -27,7 +27,9 @@ settings.register_profile("fuzz", settings.get_profile("house"), derandomize=Fal
 settings.load_profile("fuzz" if os.environ.get("SHOAL_FUZZ") else "house")
 
 COMPUTE = 2  # workers that begin with what computes: as many as cores; all others begin with what waits
-WAITS = ("tests/kafka/", "tests/spark/", "tests/sql/", "tests/browser/")  # for a broker, Java, a database, a browser
+# rooms that wait for a broker, Java, a database, a browser; and the fixture that starts it
+SERVERS = {"tests/kafka/": "cluster", "tests/spark/": "spark", "tests/sql/": "server", "tests/browser/": "browser"}
+WAITS = tuple(SERVERS)
 TOGETHER = WAITS[1:]  # one worker each, because one start serves the whole room; brokers serve several
 LONGEST = (  # files that take longest, the longest first
     "test_chaos",
@@ -64,12 +66,14 @@ LONGEST = (  # files that take longest, the longest first
 # and `make fuzz` draws new ones.
 DEAR = {
     "test_anonymize", "test_castle_twins", "test_continuous_laws", "test_envelope_kernels", "test_foreign_promises",
-    "test_forest_kernels", "test_hierarchies", "test_known_values", "test_local_kernels", "test_local_laws",
-    "test_local_rebuild", "test_model_files", "test_mondrian_nodes", "test_pattern_laws", "test_plan_kernels",
-    "test_poison", "test_promises", "test_regional_laws", "test_register_promises", "test_reused_boxes",
-    "test_series_diverse", "test_series_laws", "test_stream_curves", "test_stream_groups", "test_stream_spread",
-    "test_stream_times", "test_stream_utility", "test_table_kernels", "test_table_methods", "test_time_laws",
-    "test_topdown_kernel", "test_trajectories", "test_two_engines", "test_view_laws", "test_widening_laws",
+    "test_forest_kernels", "test_hierarchies", "test_kafka_stateful", "test_known_values", "test_local_kernels",
+    "test_local_laws", "test_local_rebuild", "test_loss_scales", "test_mask_laws", "test_model_files",
+    "test_mondrian_nodes", "test_pattern_laws", "test_plan_kernels", "test_poison", "test_promises",
+    "test_reading_laws", "test_regional_laws", "test_register_promises", "test_reused_boxes", "test_series_diverse",
+    "test_series_laws", "test_series_long", "test_stream_curves", "test_stream_groups", "test_stream_spread",
+    "test_stream_times", "test_stream_utility", "test_suggest", "test_table_kernels", "test_table_methods",
+    "test_time_laws", "test_topdown_kernel", "test_trajectories", "test_two_engines", "test_view_laws",
+    "test_what_descriptions_tell", "test_what_roles_link", "test_what_roles_tell_elsewhere", "test_widening_laws",
     "test_window_laws", "test_z_kernels", "test_z_oracle", "test_z_tuning", "test_zero_laws",
 }  # fmt: skip
 BESIDE_OTHERS = "PYTEST_XDIST_WORKER" in os.environ
@@ -98,6 +102,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("time is up")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """A server ends when this worker goes on to another room: a broker that nobody asks takes a fortieth of a core."""
+    room = next((room for room in SERVERS if item.nodeid.startswith(room)), None)
+    if BESIDE_OTHERS and room is not None and nextitem is not None and not nextitem.nodeid.startswith(room):
+        for fixture in item.session._fixturemanager.getfixturedefs(SERVERS[room], item) or ():
+            fixture.finish(item._request)  # type: ignore[attr-defined] # who asks later gets another one
+
+
 def in_turns(items: list[pytest.Item], families: dict[str, str]) -> list[pytest.Item]:
     """A law of each family, then another of each."""
     count: Counter[str] = Counter()
@@ -118,6 +131,14 @@ def shared() -> Path:
     if not (SHARED / "data").is_dir():
         pytest.skip("the shared data is not beside the repository")
     return SHARED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compiled() -> None:
+    """Tests try compiled code, however small their tables are; what runs without it is compared with it."""
+    from shoal.kernels import interpreted
+
+    interpreted.allowed = False
 
 
 class ByFile(LoadScopeScheduling):

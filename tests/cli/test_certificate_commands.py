@@ -47,6 +47,19 @@ def test_a_release_is_certified_and_checked_by_us_and_by_the_checker(shoal, tabl
     assert inside["public_key"] in json.loads(stranger.stdout)["certificate"]["signed_by"]
 
 
+def test_an_earlier_release_stays_certified_and_only_its_time_tells(shoal, table):
+    assert shoal(*MAKE, "-o", "r.csv", **KEY).returncode == 0
+    first = {name: (table / name).read_bytes() for name in ("r.csv", "c.json")}
+    hospital(90, seed=4).write_csv(table / "t.csv")
+    assert shoal(*MAKE, "-o", "r.csv", **KEY).returncode == 0
+    second = json.loads(json.loads((table / "c.json").read_text())["certificate"])
+    for name, content in first.items():  # whoever kept them hands them out
+        (table / name).write_bytes(content)
+    told = shoal("verify", "r.csv", *ASKED, "--certificate", "c.json", **KEY)
+    assert told.returncode == 0, told.stderr
+    assert json.loads(json.loads(first["c.json"])["certificate"])["made"] <= second["made"]
+
+
 def test_another_file_and_a_changed_certificate_are_refused(shoal, table):
     assert shoal(*MAKE, "-o", "r.csv", **KEY).returncode == 0
     whole = (table / "r.csv").read_text()

@@ -36,6 +36,17 @@ def run(*words: str) -> int:
     return int(end.value.code or 0)
 
 
+def test_columns_add_up_to_the_loss_and_are_pictured():
+    found = compare(people(), Schema.build(quasi={"age": None, "sex": None}), methods=["local", "mondrian"], ks=[3])
+    for row in found.rows:
+        assert list(row.columns) == ["age", "sex"]
+        assert sum(row.columns.values()) / 2 == pytest.approx(row.gcp)
+    assert found.by_column().values == [list(row.columns.values()) for row in found.rows]
+    page = found.page("t")
+    assert "Loss against risk" in page
+    assert "Loss by column" in page
+
+
 def test_every_method_is_compared_and_the_frontier_is_not_beaten():
     table = people()
     schema = Schema.build(quasi={"age": Range(), "sex": None}, sensitive=["ill"])

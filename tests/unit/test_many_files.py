@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import zipfile
+from datetime import date, datetime
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from shoal.cli import main
 from shoal.connect import files
+from shoal.connect.excel import as_shown
 from shoal.connect.formats import parts_of
 from shoal.core.errors import InputError, UsageError
 from shoal.core.originals import keep_apart
@@ -161,6 +163,25 @@ def test_a_sheet_is_read_like_the_csv_of_it(tmp_path, excel):
     declared = files.read(path, types={"born": "str", "age": "float"})
     assert declared["born"].to_list() == ["31.12.1990", "01.02.1970"]
     assert declared["age"].dtype == pl.Float64
+
+
+def test_cells_are_read_as_the_workbook_shows_them(tmp_path, excel):
+    rows = [["n", "long", "share"], [4000000000001, 1.234567890123456e18, 0.5], [5, None, 2]]
+    told = []
+    found = files.read(book(tmp_path / "b.xlsx", {"a": rows}), tell=lambda *words: told.append(words))
+    assert found.rows() == [(4000000000001, 1234567890123456000, 0.5), (5, None, 2.0)]
+    assert [name for name, _ in told] == ["long"]
+    assert "1 whole numbers of more than 15 digits" in told[0][1]
+
+
+def test_days_of_a_workbook_are_dates_and_times_stay_times():
+    days = pl.Series([datetime(1980, 12, 31), None, datetime(1990, 1, 1)])
+    assert as_shown(days).to_list() == [date(1980, 12, 31), None, date(1990, 1, 1)]
+    times = pl.Series([datetime(1980, 12, 31), datetime(1990, 1, 1, 7, 30)])
+    assert as_shown(times).to_list() == times.to_list()
+    huge = pl.Series([1e30, 2.0])
+    assert as_shown(huge).to_list() == huge.to_list()
+    assert as_shown(pl.Series([None, float("nan")], dtype=pl.Float64)).dtype == pl.Float64
 
 
 SHEETS = {

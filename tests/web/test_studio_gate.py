@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import urllib.request
+from email.message import Message
+from http.cookiejar import CookieJar
 from pathlib import Path
 
 import polars as pl
@@ -41,6 +44,32 @@ def test_the_link_works_once_and_its_cookie_is_strict(gate: Gate, stranger: Test
         assert other.get(link).status_code == 403
         assert other.get("/").status_code == 403
     assert "None" in gate.link()
+
+
+class Answer:
+    """What a browser was answered: a cookie."""
+
+    def __init__(self, cookie: str) -> None:
+        self.headers = Message()
+        self.headers["Set-Cookie"] = cookie
+
+    def info(self) -> Message:
+        return self.headers
+
+
+def test_another_port_of_the_same_machine_gets_the_cookie_of_the_studio(gate: Gate, stranger: TestClient) -> None:
+    """So do browsers (RFC 6265, 8.5): ports are no border for cookies, names of hosts are."""
+    cookie = stranger.get(gate.link()).headers["set-cookie"]
+    jar = CookieJar()
+    jar.extract_cookies(Answer(cookie), urllib.request.Request(BASE + "/"))
+
+    def sent_to(address: str) -> bool:
+        asked = urllib.request.Request(address)
+        jar.add_cookie_header(asked)
+        return asked.get_header("Cookie") is not None
+
+    assert sent_to("http://127.0.0.1:9999/")
+    assert not sent_to("http://127.0.0.2:4000/")
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ def with_tables(data: str, to: To) -> tuple[str, To]:
     """The addresses of data and output with the tables that --table names; what can be known to be wrong is said."""
     from shoal.connect.sql import Address, is_address
 
-    left = names(to.table)
+    left = names(to.table)  # taken in the order of the addresses that lack one: the data first, then the output
     found = []
     for path in (data, to.output):
         lacking = path is not None and is_address(path) and "#" not in path
@@ -306,7 +306,7 @@ def with_tables(data: str, to: To) -> tuple[str, To]:
     only_with(found[1] is not None and is_address(found[1]), "a database to write into", replace=to.replace)
     for path in found:
         if path is not None and is_address(path):
-            Address.of(path)
+            Address.of(path)  # an address that is wrong is said before anything is read
     return str(found[0]), dataclasses.replace(to, output=found[1], table=None)
 
 
@@ -336,6 +336,7 @@ def wishes(*groups: Any, **more: Any) -> Wishes:
     """The wishes of a command, from its groups of options; errors name options as they are typed."""
     from shoal.release.wishes import Wishes
 
+    # only the spelling is turned here: what a wish means, and whether it may be asked, is the Job's to say
     stated: dict[str, Any] = {}
     for group in groups:
         stated |= {f.name.rstrip("_"): getattr(group, f.name) for f in fields(group) if f.name not in ELSEWHERE}
@@ -344,7 +345,7 @@ def wishes(*groups: Any, **more: Any) -> Wishes:
         if stated.get(name) is not None:
             stated[name] = names(stated[name])
     if "hierarchy" in stated and "quasi" in stated:
-        given = stated.pop("hierarchy")
+        given = stated.pop("hierarchy")  # of one column of --quasi each: both together are one wish
         columns = names(stated["quasi"])
         stated["quasi"] = {**dict.fromkeys(columns), **hierarchies(given, columns)}
     if "weight" in stated:

@@ -91,6 +91,7 @@ def verify(
     files_named = [released, by.policy, original]
     certified = None if certificate is None else certified_by(certificate, files_named, public_key)
     instants = list(judge.instants or ())
+    # a release is text: to read `[20, 30]` as a number would judge something that nobody gets to see
     as_they_read = next((name for name in reading.types if original is None and name in judge.quasi), None)
     if as_they_read is not None:
         raise UsageError(

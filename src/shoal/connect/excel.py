@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import polars as pl
 
 from shoal.connect.formats import SHEET, file_of
+from shoal.connect.types import Tell, quiet
 from shoal.core.columns import require_once
 from shoal.core.errors import InputError, UsageError
 
-UNNAMED = "__UNNAMED__"  # what the reader calls a column without a name
+DIGITS = 15  # of a number in a workbook; further ones were lost when it was saved
 
 
-def read_sheet(raw: bytes, path: str) -> pl.DataFrame:
+def read_sheet(raw: bytes, path: str, tell: Tell = quiet) -> pl.DataFrame:
     """The sheet that a path names, or the only one that is not empty. Errors name sheet and column, never a cell."""
     library = _library(path)
     try:
@@ -33,7 +35,26 @@ def read_sheet(raw: bytes, path: str) -> pl.DataFrame:
         ) from None
     if not frame.height:
         raise InputError("the sheet has no rows", where=where, hint="expected a row of names, and rows below it")
-    return pl.DataFrame(frame)
+    return pl.DataFrame([as_shown(column, tell) for column in frame.iter_columns()])
+
+
+def as_shown(column: pl.Series, tell: Tell = quiet) -> pl.Series:
+    """A column as the workbook shows it: cells know floats and times only, of which some are whole numbers and dates.
+
+    >>> as_shown(pl.Series([4e12, None, 5.0])).to_list()
+    [4000000000000, None, 5]
+    """
+    if not column.count():
+        return column
+    if column.dtype.is_float() and column.is_finite().all() and (column == column.round()).all():
+        long = int((column.abs() >= 10**DIGITS).sum())
+        if long:
+            words = f"{long} whole numbers of more than {DIGITS} digits: a workbook keeps {DIGITS} of them"
+            tell(column.name, f"{words}, so the last ones may be lost; type such numbers as text there")
+        return column.cast(pl.Int64) if (column.abs() < 2**63).all() else column
+    if isinstance(column.dtype, pl.Datetime) and (column == column.dt.truncate("1d")).all():
+        return column.cast(pl.Date)
+    return column
 
 
 def sheets_of(path: str) -> list[str]:
@@ -71,6 +92,7 @@ def _sheets(book: Any, path: str) -> str:
 
 
 def _library(path: str) -> Any:
+    logging.getLogger("fastexcel").setLevel(logging.ERROR)  # what it doubts is read and told here
     try:
         import fastexcel
     except ImportError:

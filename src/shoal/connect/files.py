@@ -76,12 +76,12 @@ def read(
 
         return sql.read(path, types=types, exact=exact, tell=tell)
     asked = declarations(types)
-    frames = [cast(_table(part, kind, separator), asked, part, tell) for part in parts]
+    frames = [cast(_table(part, kind, separator, tell), asked, part, tell) for part in parts]
     frame = frames[0] if len(frames) == 1 else stacked(frames, parts)
     return infer(frame, asked.keys(), exact, tell) if kind in ("csv", "excel") else frame
 
 
-def _table(path: str, kind: Format, separator: str | None) -> pl.DataFrame:
+def _table(path: str, kind: Format, separator: str | None, tell: Tell = quiet) -> pl.DataFrame:
     """One file as it stands: of CSV all cells are texts."""
     raw = _bytes(path)
     if not raw.strip():
@@ -90,7 +90,7 @@ def _table(path: str, kind: Format, separator: str | None) -> pl.DataFrame:
         if kind == "excel":
             from shoal.connect.excel import read_sheet
 
-            return read_sheet(raw, path)
+            return read_sheet(raw, path, tell)
         if kind == "parquet":
             return pl.read_parquet(io.BytesIO(raw))
         if kind == "ndjson":

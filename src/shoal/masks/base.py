@@ -143,7 +143,7 @@ class Running:
         import polars as pl
 
         dtype = dtype_of(self.type)
-        if self.by:
+        if self.by:  # equal values may be masked differently, so nothing can be shared between rows
             rows = zip(values.to_list(), *(s.to_list() for s in by), strict=True)
             one, nulls = self.one, self.nulls
             out = [None if row[0] is None and not nulls else one(*row) for row in rows]
@@ -151,6 +151,7 @@ class Running:
         distinct = values.unique()
         out = [None if v is None and not self.nulls else self.one(v) for v in distinct.to_list()]
         table = pl.DataFrame({"was": distinct, "is": pl.Series(out, dtype=dtype)})
+        # a join, not `replace`: a null has an answer of its own where `nulls` says so
         found = pl.DataFrame({"was": values}).join(table, on="was", how="left", nulls_equal=True, maintain_order="left")
         return found["is"].alias(values.name)
 

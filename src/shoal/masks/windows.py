@@ -249,10 +249,13 @@ class Assigner(Generic[Item]):
         done += self._cutter.advance(self._now)
         return self._number(done)
 
-    def hold(self, time: int, item: Item) -> None:
-        """Take an event that does not move the clock, because a clock of its own has judged it: ``tick`` moves on."""
+    def hold(self, time: int, item: Item, arrived: int | None = None) -> None:
+        """Take an event that does not move the clock, because a clock of its own has judged it: ``tick`` moves on.
+
+        ``arrived`` is its place in the order of arrival, where it waited elsewhere and others were held meanwhile.
+        """
         # events of one instant stay in the order they came, so that a replay gives the same windows
-        heapq.heappush(self._waiting, Event(time, self._arrived, item))
+        heapq.heappush(self._waiting, Event(time, self._arrived if arrived is None else arrived, item))
         self._arrived += 1
 
     def tick(self, now: int) -> list[Window]:

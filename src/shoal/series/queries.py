@@ -190,10 +190,55 @@ def _cell(text: str | None, name: str) -> tuple[float, float]:
         raise InputError("expected an envelope such as [1, 2] or a number", where=f"column {name!r}") from None
 
 
+class Questions(NamedTuple):
+    """Seeded queries on curves and their true answers: several releases of the same curves are asked the same."""
+
+    ranges: list[tuple[float, float, range, int]]  # lowest, highest, instants, how many curves lie inside
+    curves: NDArray[np.int64]  # whose like is sought, each once: in a small table one is drawn several times
+    which: NDArray[np.int64]  # per query, which of them
+    nearest: list[NDArray[np.int64]]  # per curve, those that are truly most like it
+    best: list[float]  # and how far they are on average
+
+
+def questions(truth: Floats, queries: int = 200, *, most: int = 10, seed: int = 0) -> Questions:
+    """Draw queries: a range over one to four neighbouring instants, and a curve whose like is sought.
+
+    >>> asked = questions(np.add.outer(np.arange(8.0), [0, 1, 2, 3]), 5, most=2)
+    >>> len(asked.ranges), [len(found) for found in asked.nearest[:2]]
+    (5, [2, 2])
+    """
+    rng = np.random.default_rng([seed, 0x9])
+    n, instants = truth.shape
+    ranges, drawn = [], np.empty(queries, np.int64)
+    for asked in range(queries):
+        length = int(rng.integers(1, min(4, instants) + 1))
+        start = int(rng.integers(0, instants - length + 1))
+        window = truth[:, start : start + length]
+        low, high = np.sort(rng.choice(window.ravel(), 2))
+        inside = int(((window >= low) & (window <= high)).all(axis=1).sum())
+        ranges.append((float(low), float(high), range(start, start + length), inside))
+        drawn[asked] = rng.integers(n)
+    curves, which = np.unique(drawn, return_inverse=True)
+    nearest, best = [], []
+    for one in curves:
+        far = _far(truth, truth[one])
+        found = np.lexsort((np.arange(n), far))[: min(most, n)]
+        nearest.append(found)
+        best.append(float(far[found].mean()))
+    return Questions(ranges, curves, which, nearest, best)
+
+
 def query_errors(
-    released: Released, truth: Floats, records: NDArray[np.int64], *, queries: int = 200, most: int = 10, seed: int = 0
+    released: Released,
+    truth: Floats,
+    records: NDArray[np.int64],
+    *,
+    queries: int = 200,
+    most: int = 10,
+    seed: int = 0,
+    asked: Questions | None = None,
 ) -> dict[str, float]:
-    """How wrong answers from a release are, over seeded queries.
+    """How wrong answers from a release are, over seeded queries: those of :func:`questions`, if they are not given.
 
     ``truth`` are all curves, ``records`` the curve of each released record. ``range`` is the mean relative error of
     counts over one to four neighbouring instants (relative to at least 1 % of the records); ``range_bounds`` the mean
@@ -209,31 +254,32 @@ def query_errors(
     >>> sorted(query_errors(released, curves, made.records, queries=5))[:2]
     ['range', 'range_bounds']
     """
-    rng = np.random.default_rng([seed, 0x9])
-    n, instants = truth.shape
-    most = min(most, n)
-    wrong, loose, missed, regret = [], [], [], []
-    for _ in range(queries):
-        length = int(rng.integers(1, min(4, instants) + 1))
-        start = int(rng.integers(0, instants - length + 1))
-        at = np.arange(start, start + length)
-        ends = np.sort(rng.choice(truth[:, at].ravel(), 2))
-        true = int(((truth[:, at] >= ends[0]) & (truth[:, at] <= ends[1])).all(axis=1).sum())
-        answer = released.count(float(ends[0]), float(ends[1]), at.tolist())
-        wrong.append(abs(answer.expected - true) / max(true, n / 100))
-        loose.append((answer.at_most - answer.at_least) / n)
-        query = truth[int(rng.integers(n))]
-        found, _ = released.similar(query, most)
-        far = pattern_loss(np.ascontiguousarray(truth), np.ascontiguousarray(query[None, :]), np.zeros(n, np.int64))
-        nearest = np.lexsort((np.arange(n), far))[:most]
-        missed.append(1 - len(np.intersect1d(records[found], nearest)) / most)
-        regret.append(far[records[found]].mean() - far[nearest].mean())
+    if asked is None:
+        asked = questions(truth, queries, most=most, seed=seed)
+    most = len(asked.nearest[0])
+    wrong, loose = [], []
+    for low, high, at, inside in asked.ranges:
+        answer = released.count(low, high, at)
+        wrong.append(abs(answer.expected - inside) / max(inside, len(truth) / 100))
+        loose.append((answer.at_most - answer.at_least) / len(truth))
+    errors = []
+    for one, nearest, best in zip(asked.curves, asked.nearest, asked.best, strict=True):
+        found = records[released.similar(truth[one], most)[0]]
+        shared = len(set(found.tolist()) & set(nearest.tolist()))
+        errors.append((1 - shared / most, float(_far(truth[found], truth[one]).mean()) - best))
+    missed, regret = np.array(errors)[asked.which].T
     return {
         "range": float(np.mean(wrong)),
-        "range_spread": float(np.std(wrong) / np.sqrt(queries)),
+        "range_spread": float(np.std(wrong) / np.sqrt(len(wrong))),
         "range_bounds": float(np.mean(loose)),
         "similarity": float(np.mean(missed)),
-        "similarity_spread": float(np.std(missed) / np.sqrt(queries)),
+        "similarity_spread": float(np.std(missed) / np.sqrt(len(wrong))),
         "similarity_regret": float(np.mean(regret)),
-        "similarity_chance": 1 - most / n,
+        "similarity_chance": 1 - most / len(truth),
     }
+
+
+def _far(curves: Floats, one: Floats) -> Floats:
+    """How unlike one curve each of these is (1 - correlation)."""
+    same = np.zeros(len(curves), np.int64)
+    return pattern_loss(np.ascontiguousarray(curves), np.ascontiguousarray(one[None, :]), same)

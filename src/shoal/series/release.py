@@ -27,7 +27,7 @@ from shoal.series.panel import comparable, pattern_of
 from shoal.series.pattern import Encoded, Floats, Pattern
 from shoal.series.perturb import Perturb
 from shoal.series.publish import GROUP, LEVEL, PATTERN, Published, order_of_publication
-from shoal.series.queries import Released, query_errors
+from shoal.series.queries import Released, query_errors, questions
 from shoal.series.representatives import FEWEST, Representatives, represent
 from shoal.series.wide import from_lists, from_matrix, from_wide
 
@@ -106,14 +106,15 @@ class SeriesRelease:
         from shoal.series.centroids import microaggregated
 
         sizes = np.bincount(self.grouping.cells()[self.records]) if len(self.records) else np.zeros(1)
-        out = {"": self.query_errors(queries, seed)}
-        if sizes.min() >= FEWEST:
-            out["means_"] = self.query_errors(queries, seed, representatives=True)
         values = self.curves.values
+        asked = questions(values, queries, seed=seed)
+        out = {"": query_errors(self.released(), values, self.records, asked=asked)}
+        if sizes.min() >= FEWEST:
+            out["means_"] = query_errors(self.released(representatives=True), values, self.records, asked=asked)
         if len(values) <= COMPARED:
             k = int(np.bincount(self.published.group).min())
             everyone = np.arange(len(values))
-            out["mdav_"] = query_errors(microaggregated(values, k), values, everyone, queries=queries, seed=seed)
+            out["mdav_"] = query_errors(microaggregated(values, k), values, everyone, asked=asked)
         return out
 
     def figures(self) -> dict[str, float]:

@@ -74,6 +74,7 @@ class FrameGate:
         self._keys = keys or KeyRing()
         self._masks = view.start(self._keys, types)
         self._admit()
+        # masks were started with the types as they came; what they read is fitted to the declared ones
         self._dtypes = {
             c: None if d is None else nested_dtype(Node(leaf=c), d, view.schema) for c, d in self._dtypes.items()
         }
@@ -89,6 +90,7 @@ class FrameGate:
         """The view of a frame; if it is windows of a stream one after the other, ``windows`` are (number, rows)."""
         if self.view.sample is None:
             return self._applied(frame, windows)
+        # before the masks: a window or a vault must not see people who are not in the sample
         kept = sampled(frame, self.view, self._keys).arg_true()
         made = self._applied(frame[kept], windows)
         rows = kept.cast(pl.Int64)[made.rows].alias("row")
@@ -142,7 +144,7 @@ class FrameGate:
         """What masks could not do as they were asked: counts by column, never values."""
         fitted, out = self.fit(frame), []
         for column, mask in self._masks.items():
-            if EACH not in column:
+            if EACH not in column:  # items of lists are masked one by one, and nothing is known of a column of them
                 read = [fitted.select(self._source(name)).to_series() for name in (column, *mask.by)]
                 out += [f"{column}: {words}" for words in mask.notes(*read)]
         return out
@@ -191,6 +193,7 @@ class FrameGate:
     @property
     def _needed(self) -> set[str]:
         """The columns the role sees, or that masks, windows and methods read."""
+        # a column that nobody sees or reads may hold anything: it is not held to its type
         reads = {name for mask in self._masks.values() for name in mask.by}
         named = {*self.view.shown, *self.view.masks, *reads, *self.view.schema.of("subject", "time")}
         return named | {s for c, d in self.view.schema.derived.items() if c in named for s in d.sources}
@@ -218,7 +221,7 @@ class FrameGate:
 
     def _leaf(self, column: str, at: pl.Expr) -> pl.Expr:
         mask = self._masks.get(column)
-        if mask is None or isinstance(mask, RunningWindow):
+        if mask is None or isinstance(mask, RunningWindow):  # a window is masked when all of its rows are there
             return at
         return mask.expression(at, *(self._source(name) for name in mask.by))
 
@@ -268,7 +271,7 @@ class FrameGate:
             running, values = self._running(column), data[column]
             dtype, made, place = _dtype_made(running, values.dtype), [], 0
             for count, rows, out in running.apply_all(values, people, windows):
-                if out is None:
+                if out is None:  # too few people in it: its rows are withheld, not shown as null
                     keep[place : place + count] = [False] * count
                     out = pl.repeat(None, rows, dtype=dtype, eager=True)
                 made.append(out if out.dtype == dtype else out.cast(dtype))
@@ -294,6 +297,7 @@ class FrameGate:
                 if out is None:
                     keep = keep.scatter(rows, False)
                 else:
+                    # windows may overlap: each row is answered by its own, with the others as its context
                     place = {row: at for at, row in enumerate(context)}
                     made = made.scatter(rows, out[[place[row] for row in rows]])
             data = data.with_columns(made.alias(column))

@@ -178,7 +178,7 @@ class WindowGate:
             out.append(Outcome(number, None, "too late"))
             return
         if verdict != FUTURE:
-            self._assigner.hold(time, item)
+            self._assigner.hold(time, item, number)
         # set aside until the clock comes near: one wrong time must not close the windows of everybody else
         elif len(self._early) < MOST_EARLY:
             self._early.append(_Early(time, self._clock.now, item))
@@ -199,7 +199,7 @@ class WindowGate:
         for early in self._early:
             born = clock.now if early.born is None else early.born  # nobody knew the time when it came
             if early.time <= near:
-                self._assigner.hold(early.time, early.item)
+                self._assigner.hold(early.time, early.item, early.item.number)
             elif clock.now > born + clock.ahead:
                 out.append(Outcome(early.item.number, None, AHEAD))
             else:
@@ -224,7 +224,7 @@ class WindowGate:
     def flush(self) -> list[Outcome]:
         """The stream has ended: decide everything that is held."""
         for early in self._early:
-            self._assigner.hold(early.time, early.item)
+            self._assigner.hold(early.time, early.item, early.item.number)
         self._early = []
         return _outcomes(self._publish(self._assigner.flush(), []))
 
