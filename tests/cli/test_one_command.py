@@ -11,13 +11,13 @@ OTHERS = (["--help"], ["verfy"], [], ["--version"], ["serve", "plan", "--help"])
 
 
 @pytest.mark.parametrize("words", [[name, word] for name in COMMANDS for word in ("--help", "--bogus")] + [*OTHERS])
-def test_a_command_alone_answers_as_among_all(words, monkeypatch, capfd):
+def test_a_command_alone_answers_as_among_all(words, monkeypatch, capsys):
     answers = []
     for made in (build, lambda only: build()):
         monkeypatch.setattr(shoal.cli, "build", made)
         with pytest.raises(SystemExit) as done:
             main(words)
-        answers.append((done.value.code, capfd.readouterr()))
+        answers.append((done.value.code, capsys.readouterr()))
     assert answers[0] == answers[1]
 
 

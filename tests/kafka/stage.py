@@ -42,6 +42,11 @@ views:
 """  # one view that remembers nothing; more may be added at its end
 
 
+def threads() -> int:
+    """How many threads this process has, those of clients among them."""
+    return sum(1 for _ in Path("/proc/self/task").iterdir())
+
+
 def drain(cluster: Any, topic: str, isolation: str = "read_committed") -> list[Any]:
     """Everything a topic holds; by default what was committed."""
     settings = {"group.id": "test", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0}
@@ -125,6 +130,7 @@ class Stage:
                 process.kill()
                 process.wait()
         self._hang_up()
+        del self.admin
         Provisioner(load(self.file)).destroy(audit=True)
 
     def send(self, records: Iterable[tuple[Any, ...]], topic: str | None = None) -> None:

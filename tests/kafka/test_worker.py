@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from stage import GUARD, drain
+from stage import GUARD, WARD, drain, threads
 
 from shoal.core.keys import KeyRing
 from shoal.policy.load import load
@@ -74,6 +74,19 @@ def until_done(worker: Worker, count: int) -> None:
     end = time.monotonic() + GUARD
     worker.run(lambda: worker.counters.read >= count or time.monotonic() > end)
     assert worker.counters.read >= count
+
+
+def test_a_worker_that_has_ended_leaves_no_client_behind(stage):
+    """Whoever still holds it, as the traceback of what ended it does: its threads would go on asking brokers."""
+    here = stage(WARD)
+    here.send([(b'{"number": 1}', None)])
+    here.serve()
+    before, ended = threads(), []
+    for stop in (lambda: True, lambda: ended[-1].counters.commits > 0):
+        ended.append(here.worker())
+        here.send([(b'{"number": 2}', None)])
+        ended[-1].run(stop)
+    assert threads() <= before
 
 
 def test_every_role_gets_its_masked_records_and_nothing_that_joins_them(cluster, place):

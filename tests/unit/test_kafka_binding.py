@@ -15,6 +15,7 @@ from shoal.connect.kafka import ends_of
 from shoal.core.errors import UsageError
 from shoal.core.keys import KeyRing
 from shoal.policy.load import parse
+from shoal.runtime.kafka.provision import backfill
 from shoal.runtime.kafka.provision.audit import Applying
 from shoal.runtime.kafka.provision.cluster import Cluster
 from shoal.runtime.kafka.provision.control import members_of
@@ -24,6 +25,7 @@ from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.binding import SOURCE, Binding, UnboundError
 from shoal.runtime.kafka.serve.output import Disguise, Record
 from shoal.runtime.kafka.serve.shards import QUIET, Shard
+from shoal.runtime.kafka.serve.transactions import LostError
 from shoal.runtime.kafka.state.changelog import FAR, Found, Position, Seal, note_of
 
 KEYS = KeyRing({"default": {1: bytes(range(32))}})
@@ -154,7 +156,8 @@ def test_a_changed_source_or_a_lost_topic_begins_anew_and_no_version_carries_two
 
 
 def test_a_partition_without_a_leader_is_asked_again():
-    """A topic that was just made answers so for a moment."""
+    """A topic that was just made answers so for a moment. It is asked while partitions are assigned, inside a callback
+    of the client: a question that serves callbacks itself, as for the topics there are, would end the process."""
     errors = [KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION), None]
 
     class Consumer:
@@ -164,11 +167,34 @@ def test_a_partition_without_a_leader_is_asked_again():
                 raise KafkaException(error)
             return [TopicPartition(p.topic, p.partition, 7 if p.offset == OFFSET_END else 2) for p in places]
 
-        def list_topics(self, topic, timeout):
-            return None
-
     assert ends_of(Consumer(), "visits", [0, 3]) == {0: (2, 7), 3: (2, 7)}
     assert not errors
+
+
+def test_a_worker_that_is_lost_while_it_fills_a_view_is_followed_by_another(monkeypatch):
+    monkeypatch.setattr(backfill, "REST", 0.0)
+    ends = [LostError("the partitions were taken away", where="kafka")] * 2 + [None]
+
+    class Filling:
+        shown = False
+
+        def __init__(self):
+            self.counters = SimpleNamespace(read=10)
+
+        def run(self):
+            if (error := ends.pop(0)) is not None:
+                raise error
+            return self.counters
+
+        def wait_until_shown(self):
+            Filling.shown = True
+
+    assert backfill._filled(Filling) == 30
+    assert Filling.shown
+    assert not ends
+    ends += [LostError("the partitions were taken away", where="kafka")] * backfill.STARTS
+    with pytest.raises(LostError):
+        backfill._filled(Filling)
 
 
 def test_a_group_is_forgotten_once_the_session_of_a_killed_worker_has_ended():

@@ -261,10 +261,10 @@ def ends_of(consumer: Any, topic: str, partitions: Collection[int]) -> dict[int,
                 wrong = error.args[0]
             if wrong is None:
                 return {place.partition: int(place.offset) for place in found}
-            # a partition that is new, or has just moved, has no leader for a moment
+            # A partition that is new, or has just moved, has no leader for a moment; the client looks for it by itself.
+            # We are called while partitions are assigned: a question that serves callbacks would end the process.
             if time.monotonic() > end or not (wrong.retriable() or wrong.name() in LEADERLESS):
                 raise told(wrong, f"reading {topic}")
-            consumer.list_topics(topic, timeout=TIMEOUT)
             time.sleep(0.1)
 
     low, high = asked(kafka.OFFSET_BEGINNING), asked(kafka.OFFSET_END)

@@ -6,6 +6,7 @@ import datetime
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,9 +20,11 @@ from shoal.runtime.kafka.provision.control import send, wait_for_rest
 from shoal.runtime.kafka.provision.served import Served
 from shoal.runtime.kafka.regions.wish import regions_of
 from shoal.runtime.kafka.serve.membership import Membership, group_of
+from shoal.runtime.kafka.serve.transactions import LostError
 from shoal.runtime.kafka.serve.worker import Fill, Worker
 
 NEAR = 5_000  # records that may be left for the moment when the workers stand still
+STARTS, REST = 5, 1.0  # workers that may be lost one after another while they fill, and seconds between two
 PASSES = 5  # a source that grows as fast as it is read again is not followed forever
 
 
@@ -169,17 +172,32 @@ def backfill(
     topic = internal(str(policy.source["topic"]), "regions")
     regions = Log.on(Source(policy.source, policy.path), topic) if parted else None
     begins = regions.ends() if regions is not None else {}
-    worker = Worker(policy, keys, fill=Fill(served, group, upto), codec=codec, commit_every=commit_every)
-    read = worker.run().read
-    worker.wait_until_shown()
+    make = partial(Worker, policy, keys, codec=codec, commit_every=commit_every)
+    read = _filled(partial(make, fill=Fill(served, group, upto)))
     if regions is not None:  # what the first stage has written is read by the second, in a group of its own, too
         begun = {role: msgspec.structs.replace(one, starts=begins) for role, one in parted.items()}
         second = Fill(begun, group_of(group, of_regions=True), regions.settled())
-        how = Membership(of_regions=True)
-        worker = Worker(policy, keys, fill=second, codec=codec, commit_every=commit_every, membership=how)
-        worker.run()
-        worker.wait_until_shown()
+        _filled(partial(make, fill=second, membership=Membership(of_regions=True)))
         regions.close()
+    return read
+
+
+def _filled(make: Callable[[], Worker]) -> int:
+    """Let a worker fill its views. One that lost its group or its broker is followed by another, which goes on where
+    the last commit was; answers how many records they read."""
+    read = 0
+    for left in reversed(range(STARTS)):
+        worker = make()
+        try:
+            read += worker.run().read
+        except LostError:
+            if not left:
+                raise
+            read += worker.counters.read
+            time.sleep(REST)
+        else:
+            worker.wait_until_shown()
+            break
     return read
 
 

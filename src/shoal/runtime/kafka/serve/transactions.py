@@ -33,7 +33,7 @@ class Transactions:
         self._kafka = library()
         self._properties, self._topic, self.name = properties, topic, name
         self._failed: list[Any] = []
-        self._producer = self._kafka.Producer(
+        self._producer: Any = self._kafka.Producer(
             {
                 **properties,
                 "transactional.id": name,
@@ -49,6 +49,10 @@ class Transactions:
             self._producer.init_transactions(TIMEOUT)
         except self._kafka.KafkaException as error:
             raise told(self._cause(error.args[0]), "starting transactions") from None
+
+    def close(self) -> None:
+        """End the client. What is not committed is gone: the broker aborts it."""
+        self._producer = None
 
     def partitions(self, topics: list[str]) -> Mapping[str, int]:
         """The partitions of topics that must exist."""

@@ -26,7 +26,6 @@ from shoal.runtime.kafka.regions.repartition import Repartition
 from shoal.runtime.kafka.regions.wish import regions_of
 from shoal.runtime.kafka.serve.binding import SOURCE, Binding
 from shoal.runtime.kafka.serve.counters import Counters
-from shoal.runtime.kafka.serve.journal import Trouble
 from shoal.runtime.kafka.serve.masking import Masking
 from shoal.runtime.kafka.serve.membership import (
     Membership,
@@ -38,6 +37,7 @@ from shoal.runtime.kafka.serve.membership import (
     refuse_twin,
     transactional_id,
 )
+from shoal.runtime.kafka.serve.places import begin, with_room
 from shoal.runtime.kafka.serve.restore import Restorer
 from shoal.runtime.kafka.serve.shards import Shard, records_of
 from shoal.runtime.kafka.serve.transactions import LostError, Transactions, lost
@@ -98,6 +98,8 @@ class Worker:
         self._noted: dict[int, str] = {}  # what was noted beside it
         self._done: set[int] = set()  # partitions read as far as asked
         self._lost = self._leaving = False
+        self._consumer: Any = None
+        self._admin: Any = None
         self._binding: Binding | None = None  # none while a view is filled from the log, in a group of its own
         self._assignment: set[int] = set()
         self.counters = counters or Counters()
@@ -107,6 +109,16 @@ class Worker:
         """Serve until ``stop`` says so; what was read is committed before it returns."""
         name = transactional_id(self._source, self._how.name, of_regions=self._of_regions)
         self._out = Transactions(self._properties, self._topic, name)
+        try:
+            self._open()
+            if not stop():  # it may have been asked to leave before it came
+                self._serve(stop)
+        finally:
+            self._let_go()
+        return self.counters
+
+    def _open(self) -> None:
+        """Everything but the group: which views there are, and what they are made with."""
         served = self._served if self._served is not None else self._applied()
         self._views = {r: s for r, s in served.items() if bool(regions_of(self._policy.views[r])) == self._of_regions}
         others = {} if self._of_regions else {r: s for r, s in served.items() if r not in self._views}
@@ -125,8 +137,9 @@ class Worker:
             self._policy, self._keys, self._properties, self._topic, self.counters, self._say, decode, self._verify
         )
         self._restorer.warm({role: self._masking.disguises[role] for role in self._masking.stateful})
-        if stop():  # asked to leave before it came
-            return self.counters
+
+    def _serve(self, stop: Callable[[], bool]) -> None:
+        """As a member of the group, until ``stop`` says so or all that was asked for is read."""
         self._consumer = member(self._properties, self._group, self._how)
         try:
             self._consumer.subscribe(
@@ -149,9 +162,15 @@ class Worker:
             gc.unfreeze()
             self._leaving = True
             self._consumer.close()
-            if self._stream is not None:
-                self._stream.close()
-        return self.counters
+
+    def _let_go(self) -> None:
+        """End every client now, whoever still holds this object, as the traceback of an error does: otherwise their
+        threads go on asking brokers, also those that are gone."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+        self._consumer = self._admin = None
+        self._out.close()
 
     def wait_until_shown(self) -> None:
         """Wait until whoever reads the changelog next sees what was committed last."""
@@ -327,7 +346,7 @@ class Worker:
             return
         began, self.counters.restoring = time.monotonic(), True
         self.counters.keep_lag({*self._assignment, *(place.partition for place in partitions)})
-        partitions = self._with_room(consumer, partitions)
+        partitions = with_room(consumer, self._topic, partitions, self._room, self.counters, self._say)
         # waits while a former owner's transaction is still open, so that no record is read twice
         end_others = partial(self._out.end_others, self._group, partitions, self._say)
         places = committed(consumer, partitions, "asking where the group stands", unblock=end_others)
@@ -343,7 +362,9 @@ class Worker:
             if self._binding is not None:
                 at = self._binding.settle(place.partition, at, said[SOURCE].position, self._say)
             first = min(start.get(place.partition, 0) for start in self._starts.values())
-            place.offset = self._begin(place.partition, ends[place.partition], at, first)
+            place.offset = begin(place.partition, ends[place.partition], at, first, self.counters, self._say)
+            if at is not None:
+                self._reached[place.partition] = place.offset
         shards, late = self._restorer.restore(names, self._starts, found) if names else ({}, {})
         self._shards |= {place.partition: shards.get(place.partition, []) for place in partitions}
         for shard in (shard for mine in shards.values() for shard in mine):
@@ -357,31 +378,6 @@ class Worker:
         attach(consumer, self._how, partitions)
         self.counters.restore_seconds = time.monotonic() - began
         self.counters.restoring = False
-
-    def _with_room(self, consumer: Any, partitions: list[Any]) -> list[Any]:
-        """The partitions that can be served. The source may have grown: what has no place for its state waits."""
-        new = sorted(place.partition for place in partitions if place.partition >= self._room)
-        if new:
-            ends = ends_of(consumer, self._topic, new)
-            self.counters.lag |= {p: end - low for p, (low, end) in ends.items()}
-            waits = f"{sum(end - low for low, end in ends.values()):,} records wait there"
-            more = f"the source has {len(new)} partitions more than were applied"
-            self._say(Trouble(f"{more}: {waits}; `shoal serve apply`"))
-        return [place for place in partitions if place.partition < self._room]
-
-    def _begin(self, partition: int, ends: tuple[int, int], at: int | None, start: int) -> int:
-        """The offset to read from; says so if the source has forgotten records that nobody read."""
-        low, high = ends
-        if at is None:
-            begin = max(low, start)
-        else:
-            begin = self._reached[partition] = max(low, at)
-            if low > at:
-                self.counters.lost += low - at
-                gone = f"partition {partition}: the source has forgotten {low - at:,} records unread"
-                self._say(Trouble(f"{gone} (retention); no view will have them"))
-        self.counters.lag[partition] = max(0, high - begin)
-        return int(begin)
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         partitions = [place for place in partitions if place.partition < self._room]
