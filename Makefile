@@ -15,7 +15,7 @@ BASE := .venv/.base
 STAMP := .venv/.installed
 # two workers for what computes and three for what waits; one room alone starts faster without any
 WORKERS ?= $(if $(TESTS),0,5)
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --durations=10
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0 --durations=10
 # where this is set, each start would compile all sources and each test file anew
 unexport PYTHONDONTWRITEBYTECODE
 

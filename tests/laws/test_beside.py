@@ -163,6 +163,16 @@ def test_what_groups_release_passes(rows, name, kind, reuse):
     assert figures(runner)["verify_not_judged"] == 0
 
 
+def test_a_box_that_is_replaced_in_the_call_that_used_it_again_is_judged():
+    """Found by an hour of fuzzing: the slot of the box had another one by the time its group was looked up."""
+    rows = [*[("a", 0, "p")] * 6, ("b", 0, "q"), *[("a", 0, "p")] * 8, ("b", 0, "q")]
+    method: Any = STREAM_METHODS.decode({"use": "fads", "delay": 6, "reuse": 9})
+    job = StreamJob(schema=GROUPS, promises=(KAnonymity(2), LDiversity(2, "diag")), method=method)
+    frame = pl.DataFrame(rows, schema={"who": pl.String, "age": pl.Int64, "diag": pl.String}, orient="row")
+    _, runner = run(job, frame, 1.0)
+    assert figures(runner)["verify_not_judged"] == 0
+
+
 @settings(max_examples=10)
 @given(
     st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 3), st.sampled_from(["p", "q"])), max_size=60),

@@ -99,7 +99,7 @@ def nothing_released(n: int) -> Released:
     return Released(
         np.full(n, -1, np.int64), np.zeros(n, np.int64), np.zeros((n, 3)), np.zeros((n, 3)), np.zeros((n, 3), np.int8),
         np.zeros((n, 3), np.int64), np.zeros(n), np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.int64),
-        np.zeros(3, np.int64),
+        np.full(n, -1, np.int64), np.zeros(3, np.int64),
     )  # fmt: skip
 
 

@@ -299,7 +299,7 @@ class Holding(Running):
         data = self.coder.publish(self.waiting.frame(rows[out]), at, *boxes) if len(out) else None
         if data is not None and self._time in data.columns:
             data = at_emission(data, self._time, released.when[out])
-        groups = self.kept.groups(released.box[out], released.again[out], task.event[out])
+        groups = self.kept.groups(released, out, task.event)
         reasons = np.full(len(gone), reason, np.uint8)
         self._tally.released(out, task.event, released)
         if self._timed:
@@ -376,5 +376,6 @@ def _nothing(n: int, q: int, emissions: int) -> Released:
         np.zeros(n, np.int64),
         np.zeros(n, np.bool_),
         np.zeros(n, np.int64),
+        np.full(n, -1, np.int64),
         count,
     )

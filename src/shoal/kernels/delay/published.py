@@ -70,6 +70,7 @@ class Released(NamedTuple):
     people: np.ndarray  # int64[n]: how many people each tuple hides among, at once or within the horizon
     again: np.ndarray  # bool[n]: released with a box published before
     cause: np.ndarray  # int64[n]: number of the event that caused the release
+    slot: np.ndarray  # int64[n]: of a box published before, its slot when it was used again; another may be there since
     count: np.ndarray  # int64[3]: boxes, emissions, number of the event being answered
 
 
@@ -129,6 +130,7 @@ def release_again(tuples, prints, rules, work, published, horizon, released, row
             continue
         if published.named[slot] < 0:
             published.named[slot] = released.count[0]
+            released.slot[released.count[0]] = slot
             _copy_box(published, slot, released, released.count[0])
             released.count[0] += 1
         released.box[row] = published.named[slot]
