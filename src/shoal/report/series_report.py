@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from shoal.core.errors import UsageError
 from shoal.core.groups import Finding
 from shoal.report.model import ending
 
@@ -59,9 +60,14 @@ class SeriesReport(msgspec.Struct, frozen=True, kw_only=True):
 
         return render(self, release)
 
-    def page(self, file: str | Path, release: SeriesRelease) -> str:
+    def page(self, file: str | Path, release: SeriesRelease | None = None) -> str:
         """What belongs into a file of this name: the figures (``.json``), the text (``.txt``) or the page."""
         kind = ending(file)
         if kind == ".json":
             return self.json()
-        return self.text() if kind == ".txt" else self.html(release)
+        if kind == ".txt":
+            return self.text()
+        if release is None:
+            hint = "write the report as .json or .txt"
+            raise UsageError("the curves of this release are not in memory to be pictured", where=str(file), hint=hint)
+        return self.html(release)

@@ -77,7 +77,8 @@ class KeptBoxes:
         kept = np.flatnonzero((named >= 0) & (named < len(first)))
         made = kept[first[named[kept]] < NOBODY]
         self._born[made] = first[named[made]]
-        return np.where(first < NOBODY, first, before)[box]
+        groups: NDArray[np.int64] = np.where(first < NOBODY, first, before)[box]
+        return groups
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The boxes in use, for a snapshot."""
