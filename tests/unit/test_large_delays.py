@@ -51,7 +51,7 @@ def near(
 ) -> tuple[list[tuple[float, int]], float]:
     key, number = np.empty(len(box)), np.empty(len(box), np.int64)
     numbers = np.int64(row), np.int64(known), np.float64(reach), np.int64(most)
-    count, within = closest(made, sketch_of(made), box, *numbers, key, number)
+    count, within = closest(made, sketch_of(made, box), box, *numbers, key, number)
     return sorted(zip(key[:count].tolist(), number[:count].tolist(), strict=True)), float(within)
 
 

@@ -34,7 +34,7 @@ def fads(tuples, prints, rules, work, published, released, counts, seq, clock, f
     known = ZERO + fresh
     seen = np.zeros(rules.people, np.int64)
     room = Room(np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64), seen, np.zeros(1, np.int64))
-    sketch = sketch_of(tuples)
+    sketch = sketch_of(tuples, released.box)
     for at in range(clock.number.shape[0]):
         row = clock.row[at]
         if row >= 0:
