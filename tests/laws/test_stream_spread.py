@@ -11,7 +11,7 @@ import pytest
 from shoal.core.hierarchy.range import Range
 from shoal.core.schema import Column, Schema
 from shoal.promises.k_anonymity import KAnonymity
-from shoal.streams import spread
+from shoal.streams import castle, spread
 from shoal.streams.base import Batch
 from shoal.streams.batches import Batches
 from tests.laws import test_stream_bounds, test_stream_groups, test_stream_times, test_stream_utility
@@ -35,9 +35,11 @@ SCHEMA = Schema(
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Windows of six tuples are large."""
+    """Windows of six tuples are large, and clusters of five."""
     monkeypatch.setattr(spread, "PIECE", 6)
     monkeypatch.setattr(spread, "PEOPLE", 1)
+    for name, value in (("SMALL", 0), ("LARGE", 5), ("PIECE", 4), ("PEOPLE", 0)):
+        monkeypatch.setattr(castle, name, value)
     return
 
 

@@ -28,6 +28,29 @@ def test_they_are_what_they_were(texts: list[str | None]) -> None:
     assert found.filter(found.is_not_null()).to_list() == [text for text in texts if text is not None]
 
 
+TEXTS = st.none() | st.text(st.sampled_from("ab\x00ä€😀"), max_size=20)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=30), st.integers(0, 20), st.booleans())
+def test_they_are_read_from_memory_as_by_expressions(texts: list[str | None], off: int, several: bool) -> None:
+    many = pl.Series(texts * (1 + (arrow.FEW + off) // len(texts)), dtype=pl.String)
+    if several:
+        many = pl.concat([many, many], rechunk=False)
+    many = many[off:]
+    assert arrow.FEW <= len(many) <= arrow.MANY
+    data, starts, lengths = arrow.raw_texts(many)
+    raw = [None if text is None else text.encode() for text in many.to_list()]
+    assert lengths.tolist() == [-1 if one is None else len(one) for one in raw]
+    assert [data[a : a + max(n, 0)].tobytes() for a, n in zip(starts, lengths, strict=True)] == [
+        one or b"" for one in raw
+    ]
+    few = arrow.raw_texts(many[: arrow.FEW - 1])
+    size = int(np.maximum(few[2], 0).sum())
+    assert (data[:size] == few[0][:size]).all()
+    assert starts[: len(few[1])].tolist() == few[1].tolist()
+    assert lengths[: len(few[2])].tolist() == few[2].tolist()
+
+
 def test_their_memory_lives_as_long_as_they_do() -> None:
     gc.collect()
     before = len(arrow._held)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,7 +17,7 @@ from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Column, Schema
 from shoal.kernels.delay.castle_split import pick
 from shoal.promises.k_anonymity import KAnonymity
-from shoal.streams import STREAM_METHODS
+from shoal.streams import STREAM_METHODS, castle
 from shoal.streams.base import Batch
 from shoal.streams.texts import Printer
 
@@ -115,6 +116,7 @@ class SlowFads(Slow):
 class SlowCastle(Slow):
     beta: int = 2
     mu: int = 2
+    most: int = 10**9  # a cluster of so many tuples leaves at once
     losses: list[float] = field(default_factory=list)
     span: dict[int, list[One]] = field(default_factory=dict)  # who ever was in a cluster: its box does not shrink
 
@@ -140,6 +142,10 @@ class SlowCastle(Slow):
             one.cluster = free[0]
         self.span.setdefault(one.cluster, []).append(one)
         self.held.append(one)
+        own = self.members(one.cluster)
+        if len(own) % self.most == 0 and self.people(own) >= self.k:
+            self.output(own)
+            self.bury()
 
     def expire(self, due: One) -> None:
         own = self.members(due.cluster)
@@ -228,3 +234,16 @@ def test_castle_decides_as_its_slow_twin(stream: list[One], k: int, more: int, b
     delay = max(1, k - 1 + more)
     slow = SlowCastle(k, delay, FIVE, {"left": 0.5, "right": 0.25, "*": 1.0}, beta=beta).run(stream)
     assert published(stream, FIVE, size, k, use="castle", delay=delay, beta=beta, mu=2) == slow
+
+
+@settings(max_examples=60)
+@given(
+    arrivals("abcde"), st.integers(1, 4), st.integers(4, 12), st.integers(1, 4), st.integers(1, 9), st.integers(2, 6)
+)
+def test_a_large_cluster_leaves_at_once(stream: list[One], k: int, more: int, beta: int, size: int, most: int) -> None:
+    delay = k - 1 + more
+    slow = SlowCastle(k, delay, FIVE, {"left": 0.5, "right": 0.25, "*": 1.0}, beta=beta, most=most).run(stream)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("SMALL", 0), ("LARGE", most), ("PIECE", castle.LATER), ("PEOPLE", 0)):
+            patch.setattr(castle, name, value)
+        assert published(stream, FIVE, size, k, use="castle", delay=delay, beta=beta, mu=2) == slow

@@ -1,7 +1,7 @@
-"""Columns of texts handed to polars as they lie in memory, by the Arrow C data interface.
+"""Columns of texts handed to polars, and read from it, as they lie in memory, by the Arrow C interfaces.
 
-Made one by one, texts cost more than reading the lines they stand in. Nothing is copied here, and nothing is checked:
-the bytes must be UTF-8.
+Made one by one, texts cost more than reading the lines they stand in; asked by an expression, polars plans for longer
+than it takes to read a few thousand of them. Nothing is checked here: the bytes must be UTF-8.
 """
 
 from __future__ import annotations
@@ -13,9 +13,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.kernels.shared.gather import gathered
+from shoal.kernels.compile import PLAIN
+from shoal.kernels.shared.address import handle_at
+from shoal.kernels.shared.gather import from_views, gathered
 
 LARGE_TEXT = b"U"  # UTF-8 with 64-bit offsets
+VIEWS = b"vu"  # UTF-8 behind views of 16 bytes
+VIEW, SHORT = 16, 12  # bytes of a view, and of a text that stands inside it
+# fewer texts are read by expressions, so that nothing is compiled for them, and more, because that is faster
+FEW, MANY = 256, 16_384
 NULLABLE = 2
 
 
@@ -24,6 +30,10 @@ class _Schema(ctypes.Structure):
 
 
 class _Array(ctypes.Structure):
+    pass
+
+
+class _Stream(ctypes.Structure):
     pass
 
 
@@ -52,6 +62,16 @@ _Array._fields_ = [
     ("release", _ReleaseArray),
     ("private_data", ctypes.c_void_p),
 ]
+_Stream._fields_ = [
+    ("get_schema", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Schema))),
+    ("get_next", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Stream), ctypes.POINTER(_Array))),
+    ("get_last_error", ctypes.c_void_p),
+    ("release", ctypes.c_void_p),  # by the capsule, when nobody has it any more
+    ("private_data", ctypes.c_void_p),
+]
+_content = ctypes.pythonapi.PyCapsule_GetPointer
+_content.restype = ctypes.c_void_p
+_content.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _capsule = ctypes.pythonapi.PyCapsule_New
 _capsule.restype = ctypes.py_object
 _capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -124,3 +144,58 @@ def pieces(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[
     out = np.empty(max(int((lengths if whole else lengths[valid]).sum()), 1), np.uint8)
     gathered(data, starts, lengths, offsets, out)
     return texts(out, offsets, None if whole else valid)
+
+
+def raw_texts(series: pl.Series) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """The bytes of a column of texts, where each begins, and how long it is, -1 where it is missing.
+
+    >>> data, starts, lengths = raw_texts(pl.Series(["ab", None, "c"]))
+    >>> data.tobytes(), starts.tolist(), lengths.tolist()
+    (b'abc', [0, 2, 2], [2, -1, 1])
+    """
+    found = _read_views(series.rechunk()) if FEW <= len(series) <= MANY and not PLAIN else None
+    if found is not None:
+        return found
+    missing = series.is_null() if series.null_count() else None
+    sizes = series.str.len_bytes()
+    lengths = (sizes if missing is None else sizes.fill_null(0)).to_numpy().astype(np.int64)
+    joined = series.str.join("").cast(pl.Binary).item() if len(series) else b""  # as bytes: nothing is decoded
+    data = np.frombuffer(joined or b"\0", np.uint8)
+    starts = np.cumsum(lengths) - lengths
+    return data, starts, lengths if missing is None else np.where(missing.to_numpy(), -1, lengths)
+
+
+def _read_views(series: pl.Series) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None:
+    """The same from the memory polars has them in; nothing where that is of another form."""
+    capsule = series.__arrow_c_stream__()
+    stream = _Stream.from_address(_content(capsule, b"arrow_array_stream"))
+    schema, array = _Schema(), _Array()
+    if stream.get_schema(ctypes.byref(stream), ctypes.byref(schema)):
+        return None
+    form = schema.format
+    schema.release(ctypes.byref(schema))
+    if form != VIEWS or stream.get_next(ctypes.byref(stream), ctypes.byref(array)) or not array.release:
+        return None
+    try:
+        return _gathered_views(array) if array.length == len(series) else None
+    finally:
+        array.release(ctypes.byref(array))
+
+
+def _gathered_views(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    size, offset, behind = array.length, array.offset, array.n_buffers - 3  # buffers that long texts stand in
+    address = array.buffers[1] + VIEW * offset
+    views = np.frombuffer((ctypes.c_char * (VIEW * size)).from_address(address), np.int32).reshape(size, 4)
+    lengths = views[:, 0].astype(np.int64)
+    if array.buffers[0]:
+        bits = (ctypes.c_char * ((offset + size + 7) // 8)).from_address(array.buffers[0])
+        valid = np.unpackbits(np.frombuffer(bits, np.uint8), count=offset + size, bitorder="little")[offset:]
+        lengths[valid == 0] = -1
+    sizes = (ctypes.c_int64 * behind).from_address(array.buffers[behind + 2]) if behind else ()
+    handle = handle_at([(address, VIEW * size), *((array.buffers[2 + at] or 0, sizes[at]) for at in range(behind))])
+    starts = np.cumsum(np.maximum(lengths, 0))
+    out = np.empty(max(int(starts[-1]), 1), np.uint8)
+    starts -= np.maximum(lengths, 0)
+    out[0] = 0
+    from_views(handle.ctypes.data, starts, lengths, out)
+    return out, starts, lengths

@@ -147,7 +147,7 @@ class RunningBatches(Holding):
         start, state = 0, spread.state
         if spread.small:
             self.seq = int(state[DECIDED])
-            yield Portion(np.arange(self.held), None, finish)
+            yield Portion(np.arange(self.waiting.size), None, finish)
             state[DECIDED] = self.seq
             return
         while True:

@@ -10,13 +10,17 @@ from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
-from shoal.kernels.delay.castle import Gamma, castle
+from shoal.kernels.delay.castle import Gamma, Limits, castle
 from shoal.promises.base import Promise
 from shoal.streams.bounds import LEAST_BOXES, Bounds, Delayed, bounds_of
 from shoal.streams.holding import Events, Holding, Task, clock_of
 from shoal.streams.texts import Printer
 
 MOST_CLUSTERS = 10_000
+SMALL = 2048  # up to this delay clusters are those of the paper, however large: splitting them is no long pause
+LARGE = 8192  # beyond it a cluster of so many tuples leaves at once,
+PIECE, PEOPLE = 256, 8  # and one of more than this, or of more than times k, is cut before it is split
+LATER = 1 << 62
 
 
 class Castle(Delayed, frozen=True, tag="castle"):
@@ -33,7 +37,11 @@ class Castle(Delayed, frozen=True, tag="castle"):
     from the paper: of several published boxes the cheapest is taken, not a random one, and what the paper publishes
     suppressed is withheld and counted.
 
-    Cost: O(beta x columns + delay) per tuple. Memory O(delay + beta + boxes). Loss is VInfoLoss, as in the paper.
+    With a delay of more than 2,048 a cluster of 8,192 tuples (8 k, if that is more) leaves at once, and one of more
+    than 256 (8 k) is cut before it is split: no pause grows with the square of a cluster.
+
+    Cost: O(beta x columns) per tuple, O(delay) per push. Memory O(delay + beta + boxes). Loss is VInfoLoss, as in the
+    paper.
 
     >>> import polars as pl
     >>> from shoal.core.hierarchy.range import Range
@@ -85,6 +93,7 @@ class RunningCastle(Holding):
 
     method = "castle"
     leafless = True
+    patient = True
 
     def __init__(
         self, spec: Castle, schema: Schema, promises: Sequence[Promise], key: bytes, snapshot: bytes | None, seed: int
@@ -95,19 +104,21 @@ class RunningCastle(Holding):
 
     def opened(self) -> None:
         """See :class:`Holding`."""
+        room = PEOPLE * self.sensitive.crowd
+        large = self.bounds.delay > SMALL
+        self._limits = Limits(max(LARGE, room), max(PIECE, room)) if large else Limits(LATER, LATER)
         b, q, deep = self._spec.clusters, len(self.coder.names), int(self.coder.depth.max())
         self._gamma = Gamma(
             np.zeros(b, np.bool_),
             np.zeros(b, np.int64),
             np.zeros(b),
-            np.zeros((b, q)),
-            np.zeros((b, q)),
-            np.zeros((b, q), np.bool_),
-            np.zeros((b, q), np.int64),
-            np.zeros((b, q, deep), np.int64),
-            np.zeros((b, q, deep)),
+            np.zeros((q, b)),
+            np.zeros((q, b)),
+            np.zeros((q, b), np.bool_),
+            np.zeros((q, b), np.int64),
+            np.zeros((q, deep, b), np.int64),
             np.zeros(self._spec.mu),
-            np.array([0, 0, self._salt], np.int64),
+            np.array([0, 0, self._salt, 0], np.int64),
         )
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
@@ -119,6 +130,6 @@ class RunningCastle(Holding):
         counts = self.sensitive.counts(task.rules)
         castle(
             task.tuples, task.prints, task.rules, task.work, self.kept.published, task.released, counts,
-            self._gamma, task.mark, clock_of(task, events, self.bounds), finish,
+            self._gamma, task.mark, clock_of(task, events, self.bounds), self._limits, finish,
         )  # fmt: skip
         self.sensitive.take_counts(counts)

@@ -26,7 +26,7 @@ class Fads(Delayed, frozen=True, tag="fads"):
     tuples of other people, or alone with a published box that contains it and loses less. The published figures of
     other implementations bound the number of held tuples instead of the delay; here every tuple leaves in time.
 
-    Cost: O(delay x (k + columns)) per group. Memory O(delay + boxes).
+    Cost: O(delay x columns) per due tuple at most. Memory O(delay + boxes).
 
     >>> import polars as pl
     >>> from shoal.core.hierarchy.range import Range
@@ -64,6 +64,7 @@ class RunningFads(Holding):
     """FADS at work."""
 
     method = "fads"
+    patient = True
 
     def opened(self) -> None:
         """See :class:`Holding`."""
@@ -79,6 +80,6 @@ class RunningFads(Holding):
         new = int((events.row >= 0).sum())
         fads(
             task.tuples, task.prints, task.rules, task.work, self.kept.published, task.released, counts,
-            self._seq, clock_of(task, events, self.bounds), self.held - new, finish,
+            self._seq, clock_of(task, events, self.bounds), self.waiting.size - new, finish,
         )  # fmt: skip
         self.sensitive.take_counts(counts)

@@ -21,7 +21,7 @@ from shoal.core.errors import InputError, UsageError
 from shoal.core.schema import Schema
 from shoal.core.time import AHEAD, EventTime
 from shoal.kernels.delay.held import Clock
-from shoal.kernels.delay.published import HELD, WITHHELD, Released
+from shoal.kernels.delay.published import HELD, LEFT, WITHHELD, Released
 from shoal.kernels.delay.stream_boxes import Tuples
 from shoal.kernels.shared import clock as clocks
 from shoal.kernels.shared.promises import Rules, Work, workspace
@@ -257,20 +257,21 @@ class Holding(Running):
         if not finish and self.waits(events):
             self.waiting.sweep(share=IDLE if self.patient else 0)
             return Outcomes()
-        started = time.process_time()
+        started = time.thread_time()
         told: list[Outcomes] = []
         for rows, at, last in self.portions(events, finish=finish):
             task, coded = self._task(rows)
             self.decide(task, events if at is None else Events(*(part[at : at + 1] for part in events)), finish=last)
             told.append(self._told(task, coded, rows, events, Reason.END if finish else Reason.DUE))
-            self.waiting.leave(rows[task.released.box != HELD])
+            box = task.released.box
+            self.waiting.leave(rows[(box != HELD) & (box != LEFT)])
         self.waiting.sweep(share=BUSY if self.patient else 0)  # there will be a moment with less to do
-        self._tally.pause = max(self._tally.pause, time.process_time() - started)
+        self._tally.pause = max(self._tally.pause, time.thread_time() - started)
         return together([one for one in told if len(one)])
 
     def portions(self, events: Events, *, finish: bool) -> Iterator[Portion]:
-        """What is decided together: here all that is held, at all of the events."""
-        yield Portion(np.arange(self.held), None, finish)
+        """What is decided together: here all that has a place, at all of the events."""
+        yield Portion(np.arange(self.waiting.size), None, finish)
 
     def _task(self, rows: Ints) -> tuple[Task, Coded]:
         """Some of the tuples held, as a task."""
@@ -282,6 +283,7 @@ class Holding(Running):
         # without a subject each tuple was given a number as its person
         self.kept.begin(rules, people=not np.array_equal(columns["prints"], columns["event"] + 1))
         released = _nothing(len(rows), len(self.coder.names), self._tally.counts["emissions"])
+        released.box[waiting.gone if every else waiting.gone[rows]] = LEFT
         return Task(self.coder.tuples(coded), columns["prints"], rules, workspace(rules), released,
                     columns["event"], columns["arrived"], columns["mark"]), coded  # fmt: skip
 

@@ -7,7 +7,7 @@ are read when the stream starts and never again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -119,13 +119,12 @@ class KnownValues:
         width = max(labels.sizes.shape[1], self._sizes.shape[1])
         if rows > len(self._keys) or width > self._sizes.shape[1]:
             height = max(rows, 2 * len(self._keys)) if rows > len(self._keys) else len(self._keys)
-            more = ((0, height - len(self._keys)), (0, width - self._sizes.shape[1]))
-            self._chains, self._begins = np.pad(self._chains, more), np.pad(self._begins, more)
-            self._sizes = np.pad(self._sizes, more, constant_values=NONE)
-            self._keys = np.pad(self._keys, more[0])
+            self._chains, self._begins = _grown(self._chains, height, width), _grown(self._begins, height, width)
+            self._sizes = _grown(self._sizes, height, width, fill=NONE)
+            self._keys = _grown(self._keys, height)
         bytes_more = int(np.maximum(labels.sizes, 0).sum())
         if self._used + bytes_more > len(self._data):
-            self._data = np.pad(self._data, (0, max(bytes_more, len(self._data))))
+            self._data = _grown(self._data, len(self._data) + max(bytes_more, len(self._data)))
         if 4 * rows > len(self._table):
             self._table = np.zeros(4 * _power(rows), np.int64)
             enter(self._table, self._keys[: self._rows], np.arange(self._rows))
@@ -183,6 +182,13 @@ def _packed(labels: list[list[str]], width: int = 1) -> LabelBytes:
     length = np.maximum(sizes, 0).reshape(-1)
     data = np.frombuffer(b"".join(label for one in raw for label in one) or b"\0", np.uint8)
     return LabelBytes(data, (np.cumsum(length) - length).reshape(sizes.shape), sizes)
+
+
+def _grown(array: NDArray[Any], *shape: int, fill: int = 0) -> NDArray[Any]:
+    """A larger array that begins with this one; numpy's own way costs ten times as much where arrays are small."""
+    out = np.full(shape, fill, array.dtype)
+    out[tuple(map(slice, array.shape))] = array
+    return out
 
 
 def _power(size: int) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from shoal.core.release import cleaned
 from shoal.core.sealed_state import seal, unseal
 
-VERSION = 6
+VERSION = 7
 
 
 class Array(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.arrow import raw_texts
 from shoal.kernels.shared.address import address_of, handle_of, swift
 from shoal.kernels.shared.fingerprint import MOST_STEPS, chain_next, distinct, fingerprints, print_next, prints_next
 
@@ -31,13 +32,7 @@ def bytes_of(texts: pl.Series) -> Bytes:
     >>> bytes_of(pl.Series(["ab", None, "c"])).lengths.tolist()
     [2, -1, 1]
     """
-    missing = texts.is_null() if texts.null_count() else None
-    sizes = texts.str.len_bytes()
-    lengths = (sizes if missing is None else sizes.fill_null(0)).to_numpy().astype(np.int64)
-    joined = texts.str.join("").cast(pl.Binary).item() if len(texts) else b""  # as bytes: nothing is decoded
-    data = np.frombuffer(joined or b"\0", np.uint8)
-    starts = np.cumsum(lengths) - lengths
-    return Bytes(data, starts, lengths if missing is None else np.where(missing.to_numpy(), -1, lengths))
+    return Bytes(*raw_texts(texts))
 
 
 class Printer:

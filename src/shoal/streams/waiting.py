@@ -3,7 +3,8 @@
 A method with delay holds up to 100,000 tuples and decides a few of them at a time. Were all copied whenever some come
 or go, that would be the longest pause of a large window: so there is room for a whole delay from the start (memory that
 nobody has written to costs nothing), a batch is written behind what is there, who has left keeps the place until a
-quarter have, and frames are joined so that there are few of them and each row is copied rarely.
+quarter have or until all who came before have left, too (then the first row is another one, and nothing is moved), and
+frames are joined so that there are few of them and each row is copied rarely.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ COLUMNS = ("prints", "event", "arrived", "mark")
 IDLE, BUSY = 4, 2  # rows are moved together when one of so many has left: where nothing else is to be done, and where
 FEW = 256  # so few are moved at once
 BLOCK = 4096  # rows that are moved at a time
+FRONT = 8  # rows move to the front, instead of growing, where one of so many places is free there
 MOST_ROOM = 1 << 17  # rows for which room is made at the start
 
 
@@ -42,6 +44,7 @@ class Waiting:
         self._arrays = {name: np.empty((room, *array.shape[1:]), array.dtype) for name, array in arrays.items()}
         self._epoch = empty.epoch
         self._frames: list[pl.DataFrame] = []
+        self._first = 0  # where the first row stands
         self.size = 0  # rows that have a place, also those that have left
         self.left = 0  # rows that wait
 
@@ -50,13 +53,9 @@ class Waiting:
         new: dict[str, NDArray[Any]] = {name: getattr(coded, name) for name in Coded._fields[:-1]} | columns
         new |= {"codes": codes.T, "gone": np.zeros(frame.height, np.bool_)}
         size = self.size + frame.height
+        self._make_room(size)
         for name, array in new.items():
-            old = self._arrays[name]
-            if size > len(old):
-                grown = np.empty((max(size, 2 * len(old)), *array.shape[1:]), array.dtype)
-                grown[: self.size] = old[: self.size]
-                self._arrays[name] = old = grown
-            old[self.size : size] = array
+            self._arrays[name][self._first + self.size : self._first + size] = array
         self._epoch = coded.epoch if not self.size or coded.epoch == self._epoch else -1
         self.size, self.left = size, self.left + frame.height
         self._frames.append(frame)
@@ -65,14 +64,39 @@ class Waiting:
             last = [self._frames.pop() for _ in range(2)]
             self._frames.append(_joined(last[::-1]).rechunk())
 
+    def _make_room(self, size: int) -> None:
+        """Room for so many rows: those there are move to the front where that is worth it, else there is more."""
+        room, here = len(self._arrays["gone"]), slice(self._first, self._first + self.size)
+        if self._first + size <= room:
+            return
+        front = size <= room and FRONT * self._first >= room
+        for name, old in self._arrays.items():
+            if front:
+                self._move(old, np.arange(here.start, here.stop))
+            else:
+                grown = np.empty((max(size, 2 * room), *old.shape[1:]), old.dtype)
+                grown[: self.size] = old[here]
+                self._arrays[name] = grown
+        self._first = 0
+
+    @staticmethod
+    def _move(array: NDArray[Any], places: Ints) -> None:
+        """Rows move to the front: what a block is written over has been read, by it or by one before."""
+        for at in range(0, len(places), BLOCK):
+            some = places[at : at + BLOCK]
+            array[at : at + len(some)] = array[some]
+
+    def _of(self, name: str) -> NDArray[Any]:
+        return self._arrays[name][self._first : self._first + self.size]
+
     def column(self, name: str) -> Ints:
         """One of :data:`COLUMNS`, a place per row; what is written there stays."""
-        return self._arrays[name][: self.size]
+        return self._of(name)
 
     @property
     def gone(self) -> NDArray[np.bool_]:
         """Who has left."""
-        return self._arrays["gone"][: self.size]
+        return self._of("gone")
 
     @property
     def rows(self) -> Ints:
@@ -82,12 +106,12 @@ class Waiting:
     @property
     def coded(self) -> Coded:
         """All rows as numbers and paths, also those that have left."""
-        number, scaled, node, cost, reason, at = (self._arrays[name][: self.size] for name in Coded._fields[:-1])
+        number, scaled, node, cost, reason, at = (self._of(name) for name in Coded._fields[:-1])
         return Coded(number, scaled, node, cost, reason, at, self._epoch)
 
     def codes(self, rows: Ints) -> NDArray[np.int32]:
         """The sensitive values of rows, a row per column of them."""
-        return np.ascontiguousarray(self._arrays["codes"][rows].T)
+        return np.ascontiguousarray(self._of("codes")[rows].T)
 
     def frame(self, rows: Ints | None = None) -> pl.DataFrame:
         """What rows would publish; all that have a place, if none are named."""
@@ -100,18 +124,28 @@ class Waiting:
         self.left -= len(rows)
 
     def sweep(self, *, share: int) -> None:
-        """Move the rows that wait together if one of ``share`` has left; 0: if any has. O(rows)."""
+        """Move the rows that wait together if one of ``share`` has left; 0: if any has. O(rows).
+
+        Those who left before the first that waits need not be moved for.
+        """
+        self._trim()
         away = self.size - self.left
         if not away or (share and away < max(FEW, self.size // share)):
             return
         rows = self.rows
         self._frames = [self.frame(rows)] if len(rows) else []
         for array in self._arrays.values():
-            # a row moves towards the front: what a block is written over has been read, by it or by one before
-            for at in range(0, len(rows), BLOCK):
-                some = rows[at : at + BLOCK]
-                array[at : at + len(some)] = array[some]
-        self.size = len(rows)
+            self._move(array, self._first + rows)
+        self._first, self.size = 0, len(rows)
+
+    def _trim(self) -> None:
+        """Let go of the rows before the first that waits."""
+        away = int(np.argmin(self.gone)) if self.left else self.size
+        self._first, self.size = self._first + away if self.left else 0, self.size - away
+        while away and self._frames[0].height <= away:
+            away -= self._frames.pop(0).height
+        if away:
+            self._frames[0] = self._frames[0][away:]
 
 
 def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:

@@ -5,6 +5,7 @@ import numpy as np
 from shoal.kernels.compile import bare, kernel
 from shoal.kernels.delay.published import ZERO
 from shoal.kernels.delay.stream_boxes import pair_cost
+from shoal.kernels.shared.heap import drop, heapify
 from shoal.kernels.shared.promises import holds, people_in
 
 
@@ -148,7 +149,7 @@ def _part(tuples, rules, work, rows, count, seed, near, label, number, part):
     """
     taken = np.empty(rules.k, np.int64)
     quota = np.full(work.count.shape[0], count, np.int64)
-    found = _nearest_people(tuples, rules, rows, count, seed, near, label, part, taken, quota)
+    found = _nearest_people(tuples, rules, work, rows, count, seed, near, label, part, taken, quota)
     fine = found and holds(rules, part, ZERO, rules.k, work)
     if found and not fine and rules.kind.shape[0] > 0:
         quota[:] = 0
@@ -160,7 +161,7 @@ def _part(tuples, rules, work, rows, count, seed, near, label, number, part):
         for v in range(quota.shape[0]):
             # rounded up: rounded down, the shares of rare values would not add up to k
             quota[v] = -((-rules.k * quota[v]) // max(1, free))
-        found = _nearest_people(tuples, rules, rows, count, seed, near, label, part, taken, quota)
+        found = _nearest_people(tuples, rules, work, rows, count, seed, near, label, part, taken, quota)
         fine = found and holds(rules, part, ZERO, rules.k, work)
     if fine:
         for y in range(rules.k):
@@ -169,37 +170,36 @@ def _part(tuples, rules, work, rows, count, seed, near, label, number, part):
 
 
 @kernel
-def _nearest_people(tuples, rules, rows, count, seed, near, label, part, taken, quota):
+def _nearest_people(tuples, rules, work, rows, count, seed, near, label, part, taken, quota):
     """The k nearest people around a seed, of each value of the first promise at most ``quota``; whether there are k."""
     tree, weight, scaled, path, cost = tuples.tree, tuples.weight, tuples.scaled, tuples.node, tuples.cost
+    who = np.empty(count, np.int64)
+    left = ZERO
     for z in range(count):
-        near[z] = np.inf
         if label[z] < 0:
-            near[z] = pair_cost(tree, weight, scaled, path, cost, rows[seed], rows[z])
-    # first of all, also among tuples that are equal to it
-    near[seed] = -1.0
+            near[left] = pair_cost(tree, weight, scaled, path, cost, rows[seed], rows[z])
+            # first of all, also among tuples that are equal to it
+            if z == seed:
+                near[left] = -1.0
+            who[left] = z
+            left += 1
+    heapify(near, who, left)
+    work.stamp[0] += 1
     size = ZERO
     while size < rules.k:
-        best = -1
-        least = np.inf
-        for z in range(count):
-            if near[z] < least:
-                least = near[z]
-                best = z
-        if best < 0:
+        if left == 0:
             return False
+        best = who[0]
         # looked at once, whether it is taken or not
-        near[best] = np.inf
+        left = drop(near, who, left)
         value = rules.value[0, rows[best]] if rules.kind.shape[0] > 0 else 0
         if quota[value] <= 0:
             continue
         # a second tuple of a person adds nobody to the crowd; _spread finds a part for it
-        known = False
-        for y in range(size):
-            if rules.people > 0 and rules.person[part[y]] == rules.person[rows[best]]:
-                known = True
-        if known:
-            continue
+        if rules.people > 0:
+            if work.seen_person[rules.person[rows[best]]] == work.stamp[0]:
+                continue
+            work.seen_person[rules.person[rows[best]]] = work.stamp[0]
         quota[value] -= 1
         part[size] = rows[best]
         taken[size] = best

@@ -38,6 +38,20 @@ def use(person, stamp, last, slot, who, now):
 
 
 @bare
+def _fill(rules, work, person, stamp, slot, prints, members, count, now):
+    """Note the first people of a group who got an empty box now, as many as there is room for. O(members)."""
+    work.stamp[0] += 1
+    at = 0
+    for m in range(count):
+        who = rules.person[members[m]]
+        if at < person.shape[1] and work.seen_person[who] != work.stamp[0]:
+            work.seen_person[who] = work.stamp[0]
+            person[slot, at] = prints[members[m]]
+            stamp[slot, at] = now
+            at += 1
+
+
+@bare
 def has_room(person, slot, who):
     """Whether someone who is not remembered with a box can be without anyone giving way. O(K)."""
     for e in range(person.shape[1]):
@@ -98,16 +112,21 @@ def rank(stamp, kth, k, slot):
             least = min(least, stamp[slot, e])
         kth[slot] = least
         return
-    kth[slot] = -1
+    # halving between the ends: the largest time since which k people got it
+    low = np.int64(-1)
+    high = np.int64(-1)
     for e in range(most):
-        if stamp[slot, e] <= kth[slot]:
-            continue
+        high = max(high, stamp[slot, e])
+    while low < high:
+        middle = low + (high - low + 1) // 2
         later = 0
-        for f in range(most):
-            if stamp[slot, f] >= stamp[slot, e]:
-                later += 1
+        for e in range(most):
+            later += stamp[slot, e] >= middle
         if later >= k:
-            kth[slot] = stamp[slot, e]
+            low = middle
+        else:
+            high = middle - 1
+    kth[slot] = low
 
 
 @bare
@@ -122,3 +141,20 @@ def is_new(rules, published, slot, row):
         if not known:
             return True
     return False
+
+
+@bare
+def first_crowd(rules, work, published, slot, prints, members, count, now):
+    """Remember the people of a group with the new box in a slot. O(members), times K where values are promised."""
+    if rules.kind.shape[0] == 0 and rules.people > 0:
+        _fill(rules, work, published.person, published.stamp, slot, prints, members, count, now)
+        return
+    # who brings a new value first, then anyone while there is room: all got it at the same time, so who is remembered
+    # changes nothing for k, and for the other promises the people remembered are as diverse as the group
+    for turn in range(2):
+        for m in range(count):
+            row = members[m]
+            known = turn == 1 or (rules.kind.shape[0] > 0 and is_new(rules, published, slot, row))
+            if known and has_room(published.person, slot, prints[row]):
+                use(published.person, published.stamp, published.last, slot, prints[row], now)
+                note_values(rules, published, slot, row, prints[row], False)

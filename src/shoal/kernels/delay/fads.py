@@ -1,22 +1,40 @@
 """FADS: a due tuple leaves with its k - 1 nearest, or with a published box that costs less (Guo and Zhang 2013)."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from shoal.kernels.compile import kernel
 from shoal.kernels.delay.held import count_arrival, horizon_of, is_due, refresh
+from shoal.kernels.delay.near import closest, sketch_of
 from shoal.kernels.delay.published import HELD, WITHHELD, ZERO, cheapest, release_again, release_group, retire
-from shoal.kernels.delay.stream_boxes import box_of, pair_cost
+from shoal.kernels.delay.stream_boxes import box_of
+from shoal.kernels.shared.heap import drop
 from shoal.kernels.shared.promises import holds
+
+BESIDE = 64  # tuples looked at beyond k, for those of people who come again
+SPARED = 1024  # a group of more tuples is judged only when it has grown by a 32nd: else a hard promise costs the square
+
+
+class Room(NamedTuple):
+    """Space for one call."""
+
+    rows: np.ndarray  # int64[n]: a group
+    near: np.ndarray  # float64[n]: the heap of who is near
+    number: np.ndarray  # int64[n]
+    seen: np.ndarray  # int64[people]: the turn in which a person was last seen
+    turn: np.ndarray  # int64[1]
 
 
 @kernel
 def fads(tuples, prints, rules, work, published, released, counts, seq, clock, fresh, finish):
-    """Run FADS over events. O(δ x (k + columns)) per group."""
+    """Run FADS over events. O(δ x columns + k log k) per due tuple."""
     n = released.box.shape[0]
     head = ZERO
     known = ZERO + fresh
-    rows = np.empty(n, np.int64)
-    near = np.empty(n)
+    seen = np.zeros(rules.people, np.int64)
+    room = Room(np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64), seen, np.zeros(1, np.int64))
+    sketch = sketch_of(tuples, released.box)
     for at in range(clock.number.shape[0]):
         row = clock.row[at]
         if row >= 0:
@@ -30,13 +48,13 @@ def fads(tuples, prints, rules, work, published, released, counts, seq, clock, f
                 refresh(rules, counts)
                 released.count[2] = clock.number[at]
                 horizon = horizon_of(clock, at, seq[0])
-                _publish(tuples, prints, rules, work, published, horizon, released, head, known, rows, near)
+                _publish(tuples, prints, rules, work, published, horizon, released, sketch, head, known, room)
                 released.count[1] += 1
             head += 1
 
 
 @kernel
-def _publish(tuples, prints, rules, work, published, horizon, released, row, known, rows, near):
+def _publish(tuples, prints, rules, work, published, horizon, released, sketch, row, known, room):
     """Release the tuple with the cheaper of a published box and its nearest held tuples; withhold it if neither is."""
     q = tuples.tree.shape[0]
     one = np.full(1, row, np.int64)
@@ -44,53 +62,58 @@ def _publish(tuples, prints, rules, work, published, horizon, released, row, kno
     if horizon.usable:
         retire(tuples, published, horizon.since)
         cheapest(tuples, prints, rules, work, published, horizon, row, row + 1, slot)
-    count = _nearest(tuples, prints, rules, work, released.box, row, known, rows, near)
+    # a box around the tuple and another costs at least as much as the two are apart: whoever is farther than a
+    # published box costs cannot be of a group that is cheaper
+    reach = published.loss[slot[0]] if slot[0] >= 0 else np.inf
+    count = _nearest(tuples, sketch, rules, work, released.box, row, known, reach, room)
     if count > 0:
         low = np.empty(q)
         high = np.empty(q)
         level = np.empty(q, np.int8)
         node = np.empty(q, np.int64)
-        loss = box_of(tuples, rows, ZERO, count, low, high, level, node)
+        loss = box_of(tuples, room.rows, ZERO, count, low, high, level, node)
         # a new group serves others, too, but the paper lets the due tuple alone decide
-        if slot[0] < 0 or loss < published.loss[slot[0]]:
-            if release_group(tuples, prints, rules, work, published, horizon, released, rows, count):
+        if loss < reach:
+            if release_group(tuples, prints, rules, work, published, horizon, released, room.rows, count):
                 return
     if slot[0] >= 0:
         if release_again(tuples, prints, rules, work, published, horizon, released, one, slot, ZERO + 1) > 0:
             return
-    # the box was refused in the meantime: better the dearer group than nothing
-    if count == 0 or not release_group(tuples, prints, rules, work, published, horizon, released, rows, count):
+        # the box was refused in the meantime: better a dearer group than nothing
+        count = _nearest(tuples, sketch, rules, work, released.box, row, known, np.inf, room)
+    if count == 0 or not release_group(tuples, prints, rules, work, published, horizon, released, room.rows, count):
         released.box[row] = WITHHELD
 
 
 @kernel
-def _nearest(tuples, prints, rules, work, box, row, known, rows, near):
-    """The tuple and its nearest held tuples of other people, until every promise holds; 0 if it never does."""
-    tree, weight, scaled, path, cost = tuples.tree, tuples.weight, tuples.scaled, tuples.node, tuples.cost
-    for r in range(row, known):
-        near[r] = np.inf
-        if box[r] == HELD and r != row:
-            near[r] = pair_cost(tree, weight, scaled, path, cost, row, r)
-    rows[0] = row
-    count = ZERO + 1
+def _nearest(tuples, sketch, rules, work, box, row, known, reach, room):
+    """The tuple and its nearest held tuples of other people, until every promise holds.
+
+    Their number; 0 if none does with those within ``reach``.
+    """
+    rows, seen = room.rows, room.seen
+    most = rules.k + BESIDE
     while True:
-        if count >= rules.k and holds(rules, rows, ZERO, count, work):
-            return count
-        best = ZERO - 1
-        least = np.inf
-        for r in range(row, known):
-            if near[r] < least:
-                least = near[r]
-                best = r
-        if best < 0:
-            return ZERO
-        near[best] = np.inf
-        # a second tuple of a person adds nobody to the crowd
-        known_person = False
-        for z in range(count):
-            if prints[rows[z]] == prints[best]:
-                known_person = True
+        left, within = closest(tuples, sketch, box, row, known, reach, most, room.near, room.number)
+        rows[0] = row
+        count = ZERO + 1
+        judged = ZERO + rules.k
+        room.turn[0] += 1
+        seen[rules.person[row]] = room.turn[0]
+        while True:
+            if count >= judged or (left == 0 and count >= rules.k):
+                if holds(rules, rows, ZERO, count, work):
+                    return count
+                judged = count + (count // 32 if count > SPARED else 1)
+            if left == 0:
                 break
-        if not known_person:
-            rows[count] = best
-            count += 1
+            best = room.number[0]
+            left = drop(room.near, room.number, left)
+            # a second tuple of a person adds nobody to the crowd
+            if seen[rules.person[best]] != room.turn[0]:
+                seen[rules.person[best]] = room.turn[0]
+                rows[count] = best
+                count += 1
+        if within == reach:  # there are no others
+            return ZERO
+        most *= 4

@@ -17,8 +17,7 @@ from shoal.kernels.delay.crowds import (
     admits,
     count_values,
     crowd_since,
-    has_room,
-    is_new,
+    first_crowd,
     note_values,
     nothing,
     rank,
@@ -28,7 +27,7 @@ from shoal.kernels.delay.stream_boxes import HULL, MISSING, box_of, covers
 from shoal.kernels.shared.promises import DISTINCT, T_EQUAL, holds, is_void, judge_counts, people_in
 
 CELLS = 64
-HELD, WITHHELD = -1, -2
+HELD, WITHHELD, LEFT = -1, -2, -3  # the last: it left before and still has its place
 ZERO = np.int64(0)  # typed, because a literal would compile every kernel once more
 _ZERO, _ONE, _MULTIPLY, _SHIFT = np.uint64(0), np.uint64(1), np.uint64(0x03F79D71B4CB0A89), np.uint64(58)
 _PLACE = np.zeros(64, np.int64)
@@ -60,7 +59,7 @@ class Published(NamedTuple):
 class Released(NamedTuple):
     """What became of n tuples, and the boxes they were released with."""
 
-    box: np.ndarray  # int64[n]: HELD, WITHHELD, or the number of its box
+    box: np.ndarray  # int64[n]: HELD, WITHHELD, LEFT, or the number of its box
     when: np.ndarray  # int64[n]: number of the emission
     low: np.ndarray  # float64[n, q]
     high: np.ndarray  # float64[n, q]
@@ -104,7 +103,7 @@ def release_group(tuples, prints, rules, work, published, horizon, released, mem
         released.again[row] = False
         released.cause[row] = released.count[2]
     if horizon.usable and not _forgetful(rules, published, people):
-        _keep(tuples, prints, rules, published, horizon, released, b, members, count)
+        _keep(tuples, prints, rules, work, published, horizon, released, b, members, count)
     return True
 
 
@@ -247,7 +246,7 @@ def _forgetful(rules, published, people):
 
 
 @kernel
-def _keep(tuples, prints, rules, published, horizon, released, b, members, count):
+def _keep(tuples, prints, rules, work, published, horizon, released, b, members, count):
     slot = _free_slot(published.alive, published.last, published.words)
     if published.alive[slot]:
         forget(tuples, published, slot)
@@ -264,15 +263,7 @@ def _keep(tuples, prints, rules, published, horizon, released, b, members, count
         for s in range(published.tally.shape[1]):
             for v in range(published.tally.shape[2]):
                 published.tally[slot, s, v] = 0
-    # who brings a new value first, then anyone while there is room: all got it at the same time, so who is remembered
-    # changes nothing for k, and for the other promises the people remembered are as diverse as the group
-    for turn in range(2):
-        for m in range(count):
-            row = members[m]
-            known = turn == 1 or (rules.kind.shape[0] > 0 and is_new(rules, published, slot, row))
-            if known and has_room(published.person, slot, prints[row]):
-                use(published.person, published.stamp, published.last, slot, prints[row], horizon.now)
-                note_values(rules, published, slot, row, prints[row], False)
+    first_crowd(rules, work, published, slot, prints, members, count, horizon.now)
     for m in range(count):
         if rules.people and rules.kind.shape[0] > 0:  # whoever has several rows in the group
             note_values(rules, published, slot, members[m], prints[members[m]], True)

@@ -87,6 +87,11 @@ def address_of(array: np.ndarray) -> int:
     return address
 
 
+def handle_at(places: list[tuple[int, int]]) -> np.ndarray:
+    """The handle of memory that others own: addresses and lengths in words or bytes."""
+    return np.array(places, np.int64).reshape(-1)
+
+
 def handle_of(arrays: list[np.ndarray]) -> np.ndarray:
     """Addresses and lengths of arrays, two words each."""
     handle = np.zeros(2 * len(arrays), np.int64)
