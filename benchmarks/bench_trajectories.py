@@ -11,7 +11,7 @@ import polars as pl
 
 import shoal
 from benchmarks import cpu, table
-from benchmarks.table_cases import STAYS
+from benchmarks.table_data import STAYS
 from shoal.core.release import Release
 from shoal.promises.trajectory_anonymity import TrajectoryAnonymity
 from shoal.verifier import grouped

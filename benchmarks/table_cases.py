@@ -1,101 +1,141 @@
-"""The edges of table methods: wide, nearly distinct, hard promises; each with what was measured before and is asked.
+"""The edges of table methods: each case with what it took when it was found, what was asked, and what it takes now.
 
-``python -m benchmarks.table_cases NAME`` runs one case in a process of its own, for its peak memory.
+``python -m benchmarks.table_cases NAME ...`` prints those named, each run in a process of its own, for its peak memory.
 """
 
 from __future__ import annotations
 
-import resource
+import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from benchmarks import SHARED, cpu, table
+from benchmarks import cpu, table
 from benchmarks.data import ADULT, adult, coded
+from benchmarks.memory_of_release import memory
+from benchmarks.table_data import (
+    STAYS,
+    TEXT_TREES,
+    beside,
+    distinct,
+    quasi_only,
+    skewed,
+    stays,
+    texts,
+)
 from shoal.core.release import boxes_of
-from shoal.core.schema import Schema
-from shoal.core.table import Table, code
+from shoal.core.table import Table
+from shoal.kernels import interpreted
+from shoal.measures.loss import loss
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.t_closeness import TCloseness
+from shoal.tables.base import TableMethod
+from shoal.tables.datafly import Datafly
+from shoal.tables.forest import Forest
+from shoal.tables.lattice import Lattice
 from shoal.tables.local import Local
+from shoal.tables.microaggregation import Microaggregation
+from shoal.tables.mondrian import Mondrian
+from shoal.tables.topdown import TopDown
 
-STAYS = SHARED / "data" / "diabetes_130us" / "diabetic_data.csv.gz"
-COLUMNS = [
-    "race",
-    "gender",
-    "age",
-    "admission_type_id",
-    "discharge_disposition_id",
-    "admission_source_id",
-    "time_in_hospital",
-    "medical_specialty",
-    "num_lab_procedures",
-    "num_procedures",
-    "num_medications",
-    "number_outpatient",
-    "number_emergency",
-    "number_inpatient",
-    "number_diagnoses",
-    "payer_code",
-    "max_glu_serum",
-    "A1Cresult",
-    "insulin",
-    "diag_1",
-]
+LOCAL = Local()
+
+
+@dataclass
+class Found:
+    """What a case gave: CPU seconds, loss in percent, least group, bytes per row beyond the input, a note."""
+
+    seconds: float
+    loss: float
+    least: int
+    memory: float = 0.0
+    note: str = ""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A table, its promises, what `local` took before (CPU seconds, loss in percent), what was asked."""
+    """Figures of the first measurement ("today" then), those asked for, and how to take them now."""
 
-    make: Callable[[], Table]
-    promises: list[Promise]
-    before: str
+    today: str
     asked: str
+    run: Callable[[], Found]
+    needs: list[Path] = field(default_factory=list)  # files that may lack
 
 
-def stays(columns: int, rows: int | None = None, sensitive: str | None = None) -> Table:
-    """Hospital stays; texts are kept or suppressed, numbers become intervals."""
-    frame = pl.read_csv(STAYS, infer_schema_length=None)
-    quasi = dict.fromkeys(COLUMNS[:columns])
-    # linear, as the figures it is compared with: by itself, counts of earlier visits would be measured by rank
-    linear = {name: "linear" for name in quasi if frame[name].dtype.is_numeric()}
-    return code(
-        frame if rows is None else frame.head(rows),
-        Schema.build(quasi=quasi, sensitive=[sensitive] if sensitive else [], losses=linear),  # type: ignore[arg-type]
-    )
+def lost(data: Table, method: TableMethod, promises: list[Promise]) -> tuple[float, float, int]:
+    """CPU seconds, loss in percent and least group of a method."""
+    seconds, found = cpu(lambda: method.group(data, promises))
+    sizes = np.bincount(found.labels[found.labels >= 0])
+    return seconds, 100 * loss(data, found.labels, boxes_of(data, found.labels, found.floor)).gcp, int(sizes.min())
 
 
-def distinct(rows: int) -> Table:
-    """Six columns, one of them continuous: nearly all rows differ."""
-    rng = np.random.default_rng(7)
-    kind = rng.normal(size=rows)
-    data: dict[str, np.ndarray] = {"c0": np.round(np.exp(rng.normal(size=rows) * 0.5 + 0.3 * kind) * 1000, 6)}
-    for j in range(1, 6):
-        near = np.clip(np.round(4 + 1.5 * (0.6 * kind + 0.8 * rng.normal(size=rows))), 0, 7).astype(np.int64)
-        data[f"c{j}"] = rng.integers(0, 100, rows) if j % 2 else near
-    return code(pl.DataFrame(data), Schema.build(quasi=dict.fromkeys(data)))
+def timed(make: Callable[[], Table], promises: list[Promise], method: TableMethod = LOCAL) -> Found:
+    """The second of two runs: the first compiles, or loads what is compiled."""
+    data = make()
+    compile_for(data, method, promises)
+    return Found(*lost(data, method, promises))
 
 
-def beside(values: np.ndarray) -> Table:
-    """Four correlated numbers beside a sensitive column of these values."""
-    rng = np.random.default_rng(3)
-    kind = rng.normal(size=len(values))
-    data = {
-        f"c{j}": np.clip(np.round(20 + 6 * (0.6 * kind + 0.8 * rng.normal(size=len(values)))), 0, 40) for j in range(4)
-    }
-    return code(pl.DataFrame({**data, "s": values}), Schema.build(quasi=dict.fromkeys(data), sensitive=["s"]))
+def compile_for(data: Table, method: TableMethod, promises: list[Promise]) -> None:
+    """A run before the one that counts, in which nothing small is done without the compiler."""
+    interpreted.allowed = False
+    method.group(data, promises)
 
 
-def skewed() -> Table:
-    """10,000 rows whose commonest value is held by nearly half."""
-    return beside(np.minimum(np.random.default_rng(4).zipf(1.6, 10_000), 20))
+def whole(
+    make: Callable[[int], pl.DataFrame], rows: int, promises: list[Promise], hierarchies: str | None = None
+) -> Found:
+    """Coding and grouping of a large frame, and the memory both need beyond the frame itself."""
+    trees = TEXT_TREES[hierarchies] if hierarchies else None
+    compile_for(quasi_only(make(20_000), trees), LOCAL, promises)  # compiled code is not the table's memory
+    frame = make(rows)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again here
+    before = memory("VmRSS")
+    coding, data = cpu(lambda: quasi_only(frame, trees))
+    seconds, share, least = lost(data, Local(), promises)
+    beyond = memory("VmHWM") - before
+    note = f"coding {coding:.1f} s of it, {beyond / 1e6:.0f} MB beyond the input"
+    return Found(coding + seconds, share, least, beyond / rows, note)
+
+
+def never_worse() -> Found:
+    """k = 1,000 on 10,000 rows: `local` and every other method."""
+    data, asked = beside(np.zeros(10_000, np.int64)), K1000
+    found = timed(lambda: data, asked)
+    others: list[TableMethod] = [Mondrian(), Mondrian(strict=False), TopDown(), TopDown(near="group")]
+    others += [Microaggregation(), Forest(), Datafly(), Lattice()]
+    each = {}
+    for other in others:
+        each[other.use] = min(each.get(other.use, 100.0), lost(data, other, asked)[1])
+    found.note = ", ".join(f"{name} {share:.2f}" for name, share in each.items())
+    return found
+
+
+def small(rows: int) -> Found:
+    """Few rows of Adult, k = 5: beside the loss of as many steps as a large table gets."""
+    data = coded(adult(rows))
+    found = timed(lambda: data, K5)
+    found.seconds = cpu(lambda: Local().group(data, K5), 5)[0]
+    more = lost(data, Local(effort=Local().steps(5, 10**6)), K5)[1]
+    found.note = f"{100 * (found.loss / more - 1):+.2f} % of the loss with the steps of a large table"
+    return found
+
+
+def cuts(make: Callable[[], Table]) -> Found:
+    """`mondrian` beside `topdown` and `local`."""
+    data = make()
+    found = timed(lambda: data, K5, Mondrian())
+    others = [timed(lambda: data, K5, method).loss for method in (TopDown(), Local())]
+    found.note = f"{found.loss / others[0]:.2f} times topdown ({others[0]:.2f} %), local {others[1]:.2f} %"
+    return found
 
 
 def wide() -> Table:
@@ -110,68 +150,65 @@ def diversity(kind: str, l: float) -> list[Promise]:
     return [KAnonymity(5), LDiversity(l, "s", kind=kind)]  # type: ignore[arg-type]
 
 
-K5, K10 = [KAnonymity(5)], [KAnonymity(10)]
+def close(t: float, column: str) -> list[Promise]:
+    """k and t-closeness."""
+    return [KAnonymity(5), TCloseness(t, column)]
+
+
+K5, K10, K1000 = [KAnonymity(5)], [KAnonymity(10)], [KAnonymity(1000)]
+VALUES = partial(np.random.default_rng(5).integers, 0, 700, 10_000)
 CASES: dict[str, Case] = {
-    "stays-8": Case(lambda: stays(8), K5, "3.2 s, 3.21 %", ""),
-    "stays-15": Case(lambda: stays(15), K5, "64 s, 9.84 %", "<= 12 s"),
-    "stays-20": Case(lambda: stays(20), K5, "", "<= 18 s"),
-    "wide-50": Case(wide, K5, "25 s, 57.0 %", "<= 10 s"),
-    "distinct-1e5": Case(lambda: distinct(100_000), K10, "23 s, 9.83 %", "<= 4 s"),
-    "distinct-3e5": Case(lambda: distinct(300_000), K10, "", "<= 9 s"),
-    "distinct-1e6": Case(lambda: distinct(1_000_000), K10, "", "<= 25 s, 400 bytes a row"),
-    "entropy": Case(skewed, diversity("entropy", 2.2), "", "<= 2 s"),
-    "recursive": Case(skewed, diversity("recursive", 3), "", "<= 2 s"),
-    "frequency": Case(skewed, diversity("frequency", 1.6), "", "<= 2 s"),
+    "stays-8": Case("3.0 s 2.58 %", "", lambda: timed(lambda: stays(8), K5), [STAYS]),
+    "stays-15": Case("82 s 11.14 %", "12 s 9.5 %", lambda: timed(lambda: stays(15), K5), [STAYS]),
+    "stays-20": Case("96 s 19.7 %", "18 s 18 %", lambda: timed(lambda: stays(20), K5), [STAYS]),
+    "wide-50": Case("39 s 35.6 % (57.0 % here)", "10 s, loss x .983", lambda: timed(wide, K5)),
+    "distinct-1e5": Case("8.5 s 445 MB", "4 s 400 B/row", lambda: whole(distinct, 100_000, K10)),
+    "distinct-3e5": Case("24 s 890 MB", "9 s 400 B/row", lambda: whole(distinct, 300_000, K10)),
+    "distinct-1e6": Case("65 s 2.4 GB", "25 s 400 B/row", lambda: whole(distinct, 1_000_000, K10)),
+    "distinct-5e6": Case("257 s 10.9 GB", "110 s 400 B/row", lambda: whole(distinct, 5_000_000, K10)),
+    "texts-prefix": Case("27 s 1.4 GB", "8 s 700 MB", lambda: whole(texts, 1_000_000, K10, "prefix")),
+    "texts-tree": Case("32 s 1.8 GB", "8 s 700 MB", lambda: whole(texts, 1_000_000, K10, "tree")),
+    "entropy-l": Case("9-13 s", "2 s", lambda: timed(skewed, diversity("entropy", 2.2))),
+    "recursive-l": Case("9-13 s", "2 s", lambda: timed(skewed, diversity("recursive", 3))),
+    "frequency-l": Case("9-13 s", "2 s", lambda: timed(skewed, diversity("frequency", 1.6))),
     "adult-t": Case(
-        lambda: coded(adult(), ["occupation"]),
-        [KAnonymity(5), TCloseness(0.2, "occupation")],
-        "60 s, 40.8 %",
-        "<= 5 s, 41 %",
+        "30 s", "5 s 41 %", lambda: timed(lambda: coded(adult(), ["occupation"]), close(0.2, "occupation")), [ADULT]
     ),
     "diagnosis-t": Case(
-        lambda: stays(7, 20_000, "diag_1"), [KAnonymity(5), TCloseness(0.2, "diag_1")], "65 s, 65.9 %", "<= 8 s"
+        "63 s 56 %", "8 s 50 %", lambda: timed(lambda: stays(7, 20_000, "diag_1"), close(0.2, "diag_1")), [STAYS]
     ),
-    "700-values-t": Case(
-        lambda: beside(np.random.default_rng(5).integers(0, 700, 10_000)),
-        [KAnonymity(5), TCloseness(0.3, "s")],
-        "12 s, 76.4 %",
-        "<= 8 s",
-    ),
+    "700-values-t": Case("105 s", "8 s", lambda: timed(lambda: beside(VALUES()), close(0.3, "s"))),
+    "k-1000": Case("66.7 %, Mondrian 66.1", "no other less", never_worse),
+    "rows-100": Case("1.7 s", ".1 s, loss +.5 %", lambda: small(100), [ADULT]),
+    "rows-1000": Case("2.5 s", ".3 s, loss +.5 %", lambda: small(1000), [ADULT]),
+    "forest": Case("> 600 s", "60 s", lambda: timed(lambda: stays(15), K5, Forest()), [STAYS]),
+    "mondrian-stays": Case("33.5 %", "1.5 x topdown", lambda: cuts(lambda: stays(8)), [STAYS]),
+    "mondrian-adult": Case("10.05 %", "1.5 x topdown", lambda: cuts(lambda: coded(adult())), [ADULT]),
 }
 
 
-def one(name: str) -> None:
-    """Compile on a part, then time the whole: seconds, loss, smallest group, memory beyond the loaded table."""
-    case = CASES[name]
-    data = case.make()
-    Local().group(data, case.promises)  # compiles; the second run is the one that counts
-    seconds, grouping = cpu(lambda: Local().group(data, case.promises))
-    boxes = boxes_of(data, grouping.labels)
-    size = np.bincount(grouping.labels)
-    lost = sum(float(size @ x.ncp(*boxes.column(j))) for j, x in enumerate(data.levels)) / data.matrix.size
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{data.size:,}|{seconds:.2f}|{100 * lost:.3f}|{size.min()}|{peak:.0f}", end="")
-
-
-def edges() -> None:
-    """All cases, one process each."""
+def edges(names: list[str] | None = None) -> None:
+    """All cases, or those named, one process each."""
     rows = []
-    for name, case in CASES.items():
-        if (not STAYS.is_file() and name.startswith(("stays", "diagnosis"))) or (
-            not ADULT.is_dir() and name == "adult-t"
-        ):
+    for name in names or CASES:
+        case = CASES[name]
+        if not all(file.exists() for file in case.needs):
+            rows.append([name, case.today, case.asked, "data not at hand", "", "", "", ""])
             continue
-        done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.table_cases", name], capture_output=True, text=True, check=True
-        )
-        n, seconds, lost, least, peak = done.stdout.split("|")
-        rows.append([name, n, case.before, seconds, lost, case.asked, least, peak])
+        command = [sys.executable, "-m", "benchmarks.table_cases", "one", name]
+        found = Found(**json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+        bytes_per_row = f"{found.memory:.0f}" if found.memory else ""
+        new = [f"{found.seconds:.2f}", f"{found.loss:.3f}", found.least, bytes_per_row, found.note]
+        rows.append([name, case.today, case.asked, *new])
     table(
-        "local at the edges: before groups were grown in regions, and now",
-        ["case", "rows", "before", "CPU s", "GCP %", "asked", "least group", "peak MB"],
+        "Edges: when they were found, asked, and now; `local` unless the case names another method",
+        ["case", "then", "asked: at most", "CPU s", "GCP %", "least group", "bytes/row", "note"],
         rows,
     )
 
 
 if __name__ == "__main__":
-    one(sys.argv[1])
+    if sys.argv[1] == "one":
+        print(json.dumps(asdict(CASES[sys.argv[2]].run())))
+    else:
+        edges(sys.argv[1:])

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks import table
-from benchmarks.table_cases import STAYS, stays
+from benchmarks.table_data import STAYS, stays
 from shoal.core.hierarchy.sets import Sets
 from shoal.core.release import boxes_of
 from shoal.promises.k_anonymity import KAnonymity

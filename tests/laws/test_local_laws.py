@@ -19,6 +19,7 @@ from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Schema
 from shoal.core.table import Table, code
 from shoal.kernels.shared.promises import holds, workspace
+from shoal.kernels.tables.local_pairs import make_pairs
 from shoal.promises.alpha_k_anonymity import AlphaKAnonymity
 from shoal.promises.base import Promise
 from shoal.promises.beta_likeness import BetaLikeness
@@ -29,8 +30,11 @@ from shoal.promises.t_closeness import TCloseness
 from shoal.tables import local_start
 from shoal.tables import stir as stirring
 from shoal.tables.datafly import Datafly
-from shoal.tables.improve import improve
+from shoal.tables.forest import Forest
+from shoal.tables.improve import Improver, improve
+from shoal.tables.lattice import Lattice
 from shoal.tables.local import Local
+from shoal.tables.local_levels import cheaper_levels
 from shoal.tables.microaggregation import Microaggregation
 from shoal.tables.mondrian import Mondrian
 from shoal.tables.topdown import TopDown
@@ -138,6 +142,24 @@ def test_improving_another_methods_groups_keeps_promises_and_never_loses_more(
     after = improve(table, compile_rules(table, promises), before, 60, 3)
     assert judged(table, after, promises)
     assert loss(table, after) <= loss(table, before) + 1e-6
+
+
+@given(frame=FRAMES, more=PROMISES, k=st.integers(2, 4), seed=st.integers(0, 9))
+@settings(max_examples=40)
+def test_steps_that_may_lose_a_little_keep_promises_and_end_no_worse(
+    frame: pl.DataFrame, more: list[Promise], k: int, seed: int
+) -> None:
+    table = coded(frame, False)
+    promises: list[Promise] = [KAnonymity(k), *more]
+    assume(reachable(table, promises))
+    before = Mondrian().group(table, promises).labels
+    improver = Improver(table.matrix, make_pairs(table.shape()), compile_rules(table, promises), before, seed)
+    after = improver.run(120, heat=0.5)
+    assert judged(table, after, promises)
+    assert loss(table, after) <= loss(table, before) + 1e-6
+    assert loss(table, after) == pytest.approx(improver.loss, abs=1e-6)
+    again = Improver(table.matrix, make_pairs(table.shape()), compile_rules(table, promises), before, seed)
+    assert (again.run(120, heat=0.5) == after).all()
 
 
 def test_improving_leaves_suppressed_rows_suppressed() -> None:
@@ -301,6 +323,12 @@ def test_a_column_of_names_is_suppressed_and_the_rest_survives() -> None:
     assert loss(table, labels) == pytest.approx(n)
 
 
+OTHERS = [
+    Mondrian(), Mondrian(strict=False), TopDown(), TopDown(near="group"), Microaggregation(), Forest(), Datafly(),
+    Lattice(),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(("rows", "k"), [(60, 2), (60, 20), (240, 5), (240, 100), (600, 150)])
 @given(columns=st.integers(1, 4), seed=st.integers(0, 50))
 @settings(max_examples=4)
@@ -311,9 +339,8 @@ def test_no_other_method_of_ours_loses_less(rows: int, k: int, columns: int, see
     frame = pl.DataFrame({**numbers, "zip": [f"{v:03d}" for v in random.integers(0, 300, rows)]})
     table = code(frame, Schema.build(quasi={**dict.fromkeys(numbers), "zip": Prefix(3)}))
     found = loss(table, Local().group(table, [KAnonymity(k)]).labels)
-    others = [Mondrian(), Mondrian(strict=False), TopDown(), TopDown(near="group"), Microaggregation(), Datafly()]
-    for other in others:
-        assert found <= loss(table, other.group(table, [KAnonymity(k)]).labels) + 1e-9
+    for other in OTHERS:
+        assert found <= loss(table, other.group(table, [KAnonymity(k)]).labels) + 1e-9, other.use
 
 
 @pytest.mark.parametrize(
@@ -322,6 +349,7 @@ def test_no_other_method_of_ours_loses_less(rows: int, k: int, columns: int, see
         LDiversity(3, "s"),
         LDiversity(2.2, "s", kind="entropy"),
         LDiversity(1.7, "s", kind="frequency"),
+        LDiversity(2, "s", kind="recursive", c=2),
         TCloseness(0.2, "s"),
         BetaLikeness(1, "s", kind="basic"),
         AlphaKAnonymity(0.7, 4, "s"),
@@ -346,13 +374,36 @@ def test_no_other_method_of_ours_loses_less_under_promises_about_values(
     table = code(frame, Schema.build(quasi={"n": None, "job": None, "zip": Prefix(3)}, sensitive=["s"]))
     promises: list[Promise] = [KAnonymity(k), promise]
     assume(reachable(table, promises))
-    others = [Mondrian(), Mondrian(strict=False), TopDown(), TopDown(near="group"), Microaggregation(), Datafly()]
     with pytest.MonkeyPatch.context() as patch:
         # every method but `mondrian` stirs its groups in the end, so that they tell less; that costs what it costs
         patch.setattr(stirring, "stir", lambda table, rules, labels, seed: labels)
         found = loss(table, Local().group(table, promises, seed=seed).labels)
-        for other in others:
+        for other in OTHERS:
             assert found <= loss(table, other.group(table, promises, seed=seed).labels) + 1e-9, other.use
+
+
+@given(frame=FRAMES, more=PROMISES, k=st.integers(1, 9), share=st.floats(0, 1.1))
+@settings(max_examples=60)
+def test_levels_are_found_as_the_lattice_finds_them_if_they_lose_less(
+    frame: pl.DataFrame, more: list[Promise], k: int, share: float
+) -> None:
+    table = coded(frame, False)
+    promises: list[Promise] = [KAnonymity(k), *more]
+    assume(reachable(table, promises))
+    best = Lattice().group(table, promises)
+    assert best.floor is not None
+    least = sum(
+        float((x.costs(at)[x.codes[table.matrix[:, j], at]]).sum() * table.weights[j]) if at else 0.0
+        for j, (x, at) in enumerate(zip(table.levels, best.floor[0].tolist(), strict=True))
+    )
+    limit = share * table.size * float(table.weights.sum())
+    found = cheaper_levels(table, compile_rules(table, promises), limit)
+    if least < limit - 1e-9:
+        assert found is not None
+        assert judged(table, found, promises)
+        assert loss(table, found) <= least + 1e-9
+    elif least > limit + 1e-9:
+        assert found is None
 
 
 @given(frame=FRAMES, more=PROMISES, k=st.integers(1, 4), size=st.integers(1, 12), data=st.data())

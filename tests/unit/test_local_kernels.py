@@ -149,6 +149,33 @@ def test_trim_leaves_a_part_that_keeps_the_promises(table: Table, kind: str, k: 
     assert not count.any()
 
 
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=60),
+    st.sampled_from(["entropy", "frequency", "recursive"]),
+    st.sampled_from([1.3, 2.0, 2.7, 3.0]),
+    st.integers(1, 8),
+)
+@settings(max_examples=150)
+def test_trim_of_diversity_drops_rows_of_the_commonest_value_one_by_one(
+    held: list[int], kind: str, l: float, k: int
+) -> None:
+    """The slow twin: a row of the commonest value leaves, the last one first, until the definition is kept."""
+    l = float(np.ceil(l)) if kind == "recursive" else l
+    promise = LDiversity(l, "s", kind=kind, c=1.5)
+    frame = pl.DataFrame({"x": range(len(held)), "s": [f"v{v}" for v in held]})
+    table = code(frame, Schema.build(quasi={"x": None}, sensitive=["s"]))
+    rules = compile_rules(table, [KAnonymity(k), promise])
+    work = workspace(rules)
+    rows = np.arange(table.size, dtype=np.int32)
+    size = trim(rules, rows, table.size, work, np.zeros(len(work.count)))
+    stay = list(range(table.size))
+    codes = table.sensitive["s"].codes
+    while len(stay) >= k and not holds(rules, np.array(stay, np.int32), 0, len(stay), workspace(rules)):
+        counts = np.bincount(codes[stay], minlength=6)
+        stay.remove([row for row in stay if codes[row] == counts.argmax()][-1])
+    assert sorted(rows[:size].tolist()) == (stay if len(stay) >= k else [])
+
+
 @given(TABLES, st.sampled_from(["t", "entropy", "distinct"]))
 @settings(max_examples=40)
 def test_a_wanted_value_never_takes_a_group_away_from_its_promise(table: Table, kind: str) -> None:

@@ -28,6 +28,7 @@ SMALL = 4096  # a table of fewer rows is one part
 CELLS = 1 << 18  # cells of the largest part: in many columns the search for neighbours looks at most groups
 NEAR = 1.25  # times the loss of the groups at hand
 STILL, IDLE = 1e-5, 3  # it ends after so many rounds that each gain no more than this share of the loss
+COLD = 0.8  # of the steps after which nothing may be lost any more
 PARTS = 8  # per round, of a table that has so many; not the number of cores, which changes the time and not the release
 
 
@@ -77,24 +78,35 @@ class Improver:
         self.share = 1 / cells  # of the loss, per row and cost
         self.loss = loss_of(matrix, pairs, self.labels)
 
-    def run(self, steps: int, progress: Progress = silent) -> Labels:
-        """Spend ``steps`` steps."""
+    def run(self, steps: int, progress: Progress = silent, heat: float = 0.0) -> Labels:
+        """Spend ``steps`` steps; with ``heat``, which cools to none, they may lose a little for a while.
+
+        Small losses on the way lead out of groupings that no single step improves (threshold accepting: Dueck and
+        Scheuer 1990). That pays where there are many steps for a row.
+        """
         spent = 0
         idle = 0
-        with ThreadPoolExecutor(min(PARTS, os.cpu_count() or 1)) as pool:
-            while spent < steps and (self.labels >= 0).any():
-                self.round += 1
-                parts = self._parts()
-                budget = max(1, -(-(steps - spent) // len(parts)))
-                share = [min(budget, max(100, len(rows) // 12)) for rows in parts]
-                seeds = draws(self.seed, 2 * self.round, len(parts))
-                before = self.loss
-                self._settle(parts, list(pool.map(self._work, parts, share, seeds)))
-                spent += sum(share)
-                idle = idle + 1 if before - self.loss <= STILL * self.loss else 0
-                if len(self.rules.kind) and idle == IDLE:
-                    spent = steps  # larger groups under a promise about values soon find no better neighbours
-                progress(min(1.0, spent / steps), f"loss {100 * self.loss * self.share:.3f} %")
+        best, least = self.labels, self.loss
+        try:
+            with ThreadPoolExecutor(min(PARTS, os.cpu_count() or 1)) as pool:
+                while spent < steps and (self.labels >= 0).any():
+                    self.round += 1
+                    parts = self._parts()
+                    budget = max(1, -(-(steps - spent) // len(parts)))
+                    share = [min(budget, max(100, len(rows) // 12)) for rows in parts]
+                    seeds = draws(self.seed, 2 * self.round, len(parts))
+                    before = self.loss
+                    warm = heat * max(0.0, 1 - spent / (COLD * steps))
+                    self._settle(parts, list(pool.map(self._work, parts, share, seeds, [warm] * len(parts))))
+                    spent += sum(share)
+                    idle = idle + 1 if not warm and before - self.loss <= STILL * self.loss else 0
+                    if len(self.rules.kind) and idle == IDLE:
+                        spent = steps  # larger groups under a promise about values soon find no better neighbours
+                    if self.loss < least:
+                        best, least = self.labels, self.loss
+                    progress(min(1.0, spent / steps), f"loss {100 * least * self.share:.3f} %")
+        finally:  # also of an interrupted run the best groups stay
+            self.labels, self.loss = best, least
         return self.labels
 
     def take(self, labels: Labels) -> None:
@@ -127,7 +139,7 @@ class Improver:
         mine = window[self.labels]
         return [rows for w in chosen if len(rows := np.flatnonzero((mine == w) & (self.labels >= 0)))]
 
-    def _work(self, rows: NDArray[np.int64], steps: int, seed: np.uint64) -> tuple[Labels, float]:
+    def _work(self, rows: NDArray[np.int64], steps: int, seed: np.uint64, heat: float) -> tuple[Labels, float]:
         own = dense(self.labels[rows])
         codes = np.ascontiguousarray(self.matrix[rows])
         used = int(own.max()) + 1
@@ -151,6 +163,7 @@ class Improver:
             np.minimum(seeds, len(rows) - 1),
             # of larger groups only surplus rows are moved: a rebuild costs the square of what it pools
             max(60, 6 * self.rules.k, min(WHOLE_ROWS, 2 * int(np.median(groups.size[:used])))),
+            heat,
             np.array([seed], np.uint64),
         )
         return groups.label, float((groups.size * groups.cost).sum()) - before

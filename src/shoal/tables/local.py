@@ -14,7 +14,11 @@ Effort = Literal["low", "normal", "high"] | int
 NORMAL = 180_000  # of steps x (6 + k + k²/20): about what a step costs
 PER_ROW = 40  # steps: more find next to nothing
 MANY = 20  # columns above which a step costs more, in proportion
+FEW_COLUMNS = (
+    5  # above which, up to MANY, groups that were grown are worth more steps, in proportion: they begin poorer
+)
 HIGH = 50  # times as many of both
+HEAT, OFTEN = 0.2, 10  # over k: the share of its groups' loss a step may lose at first; steps per row from which it may
 
 
 class Local(TableMethod, frozen=True, tag="local"):
@@ -27,12 +31,14 @@ class Local(TableMethod, frozen=True, tag="local"):
     no more than the price and still covers enough unassigned people (where a promise is not monotone, as many of its
     rows as keep it). Where there are too many level vectors to list, groups are grown from random rows by their nearest
     ones instead, region by region (:mod:`shoal.tables.regions`). Phase 2 draws rows by their loss, destroys their group
-    and one to three neighbours and rebuilds them around random rows; the better version stays. Promises hold after
-    every step. Of a table of up to twelve rows the best grouping is found, if the promises only count people.
+    and one to three neighbours and rebuilds them around random rows; the better version stays (with ``high`` effort, at
+    first also one that is a little worse: threshold accepting). Promises hold after every step. Of a table of up to
+    twelve rows the best grouping is found, if the promises only count people.
 
-    ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), but not more than 40
-    per row and fewer in more than 20 columns; ``high``: 50 times that; where a promise about sensitive values makes
-    groups larger, k stands for their mean size), never a time: the same seed gives the same release on every machine.
+    ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), up to four times as
+    many where groups were grown in more than five columns, fewer in more than 20, and not more than 40 per row;
+    ``high``: 50 times that; where a promise about sensitive values makes groups larger, k stands for their mean size),
+    never a time: the same seed gives the same release on every machine.
     ``suppress`` is the share of rows that may be withheld where that lowers the total loss, a withheld row counted as
     wholly lost. ``interrupted`` says what Ctrl-C leaves once every row has a group: the ``best`` groups so far, or
     ``nothing``.
@@ -64,11 +70,15 @@ class Local(TableMethod, frozen=True, tag="local"):
         if not 0 <= self.suppress <= 1:
             raise UsageError("`suppress` is a share and must lie between 0 and 1", where="local")
 
-    def steps(self, k: int, rows: int, columns: int = 1) -> int:
+    def steps(self, k: int, rows: int, columns: int = 1, grown: bool = False) -> int:
         """How many steps of phase 2 the effort buys."""
         if isinstance(self.effort, str):
             times = {"low": 0, "normal": 1, "high": HIGH}[self.effort]
-            return times * min(NORMAL // (6 + k + k * k // 20) * MANY // max(MANY, columns), PER_ROW * rows)
+            many = NORMAL // (6 + k + k * k // 20) * MANY // max(MANY, columns)
+            if grown:
+                worth = columns if columns <= MANY else MANY * MANY // columns
+                many = many * max(FEW_COLUMNS, worth) // FEW_COLUMNS
+            return times * min(many, PER_ROW * rows)
         return self.effort
 
     def form(
@@ -78,7 +88,7 @@ class Local(TableMethod, frozen=True, tag="local"):
         from shoal.kernels.tables.local_pairs import make_pairs
         from shoal.tables.improve import Improver, ordered
         from shoal.tables.local_exact import FEW, best_of_all
-        from shoal.tables.local_start import at_least, rivals, start
+        from shoal.tables.local_start import are_grown, at_least, rivals, start
         from shoal.tables.local_withhold import withhold
         from shoal.tables.stir import stir
 
@@ -87,15 +97,17 @@ class Local(TableMethod, frozen=True, tag="local"):
         pairs = make_pairs(view.shape())
         labels = start(view.matrix, pairs, rules, seed, lambda share, word: progress(share / 2, word))
         improver = Improver(view.matrix, pairs, rules, labels, seed)
-        for rival in rivals(table, promises, rules, seed, improver.near):
+        for rival in rivals(table, promises, rules, seed, improver):
             improver.take(rival)
         # a best grouping that hangs on sensitive values would tell who reruns the method more about them
         if 0 < table.size <= FEW and not len(rules.kind):
             improver.take(best_of_all(view, rules))
         size = table.size // (int(improver.labels.max()) + 1) if len(rules.kind) else 0
-        steps = self.steps(max(rules.k, size), table.size, len(table.names))
+        steps = self.steps(max(rules.k, size), table.size, len(table.names), are_grown(pairs))
         try:
-            improver.run(steps, lambda share, word: progress(0.5 + share / 2, word))
+            # with few steps per row, what was lost on the way would not be won back
+            heat = HEAT / rules.k if self.effort == "high" and steps >= OFTEN * table.size else 0.0
+            improver.run(steps, lambda share, word: progress(0.5 + share / 2, word), heat)
         except KeyboardInterrupt:
             if self.interrupted == "nothing":
                 raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -18,7 +18,7 @@ from shoal.kernels.tables.local_pairs import Pairs
 from shoal.kernels.tables.local_rest import absorb, grow_region, union_costs
 from shoal.promises.base import Promise
 from shoal.tables.base import Progress, TableMethod, silent
-from shoal.tables.improve import dense, draws, loss_of, make_index
+from shoal.tables.improve import Improver, dense, draws, loss_of, make_index
 from shoal.tables.local_prices import WHOLE, lattice_size, open_tuples
 from shoal.tables.regions import cut
 
@@ -28,16 +28,15 @@ Rows = NDArray[np.int64]
 REGION = 16384  # rows among which groups are grown
 FEW_GROUPS = 200  # times k: in tables of fewer rows cutting may do better than opening tuples
 RIVALRY = 100_000  # rows up to which other methods try their groups, too, where a promise is about values
-VERY_FEW = 20  # times k: in tables of fewer rows whole groups far from each other may do better than cuts
 GIVEN_BACK = 256  # groups that the rest took in and may not need
 BATCH = 256  # rows taken in between two looks at the groups
 DRAWN = 200  # sets of k rows that are tried
-DEAR = 5_000  # rows up to which a method tries whose cost is the square of them
+DEAR = 5_000  # rows up to which a method tries whose cost is the square of them over k
 
 
 def start(matrix: Codes, pairs: Pairs, rules: Rules, seed: int = 0, progress: Progress = silent) -> Labels:
     """A label for every row; every group keeps the promises, if all rows as one group do."""
-    if lattice_size(pairs) <= WHOLE:
+    if not are_grown(pairs):
         labels = open_tuples(matrix, pairs, rules, progress)
         rest = np.flatnonzero(labels < 0)
         if len(rest) >= rules.k:
@@ -46,6 +45,11 @@ def start(matrix: Codes, pairs: Pairs, rules: Rules, seed: int = 0, progress: Pr
     else:  # in many columns few tuples are shared, and each group is grown from its own rows
         labels = _grow(matrix, np.arange(len(matrix)), pairs, rules, seed, progress)
     return assign_rest(matrix, pairs, rules, labels)
+
+
+def are_grown(pairs: Pairs) -> bool:
+    """Whether there are too many level vectors to list, so that groups are grown instead."""
+    return lattice_size(pairs) > WHOLE
 
 
 def at_least(rules: Rules) -> Rules:
@@ -91,34 +95,36 @@ def hard(rules: Rules, rows: int, seed: int) -> bool:
     return sum(not holds(about_values, pick, 0, len(pick), work) for pick in picks) * 2 > DRAWN
 
 
-def rivals(
-    table: Table, promises: Sequence[Promise], rules: Rules, seed: int, near: Callable[[Labels], bool]
-) -> Iterator[Labels]:
+def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int, at_hand: Improver) -> Iterator[Labels]:
     """Groups that other methods form: where there are few of them, opening tuples one by one leaves a poor last one.
 
     Growing groups one by one may also leave a rest that breaks promises about values; others part the whole. In a large
-    table where the quickest of them come nowhere ``near`` the loss that we have, the others are not tried.
+    table where the quickest of them come nowhere near the loss ``at_hand``, the others are not tried. `datafly` is not
+    asked: what it finds, `lattice` finds or better.
     """
     few = table.size < FEW_GROUPS * rules.k
     if table.size < 2 * rules.k or not (few or (len(rules.kind) and table.size <= RIVALRY)):
         return
+    from shoal.tables.local_levels import cheaper_levels
     from shoal.tables.mondrian import Mondrian
 
     cuts = [method.form(table, promises, seed=seed).labels for method in (Mondrian(), Mondrian(strict=False))]
     yield from cuts
     found: list[TableMethod] = []
     shaped = hard(rules, table.size, seed)
-    if few or (shaped and any(map(near, cuts))):
+    if few or (shaped and any(map(at_hand.near, cuts))):
         from shoal.tables.topdown import TopDown
 
         found += [TopDown(), TopDown(near="group")]
-    if table.size < VERY_FEW * rules.k or (table.size <= DEAR and (shaped or (few and len(rules.kind)))):
-        from shoal.tables.datafly import Datafly
+    if few or (shaped and table.size <= DEAR):
         from shoal.tables.microaggregation import Microaggregation
 
-        found += [Microaggregation(), Datafly()]
+        found.append(Microaggregation())
     for method in found:
         yield method.form(table, promises, seed=seed).labels
+    levels = cheaper_levels(table, rules, at_hand.loss)
+    if levels is not None:
+        yield levels
 
 
 def assign_rest(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels) -> Labels:

@@ -197,12 +197,31 @@ def judge_counts(rules, s, counts, total, holders):
         first = int(bound) - 1
         if first >= size:
             return False
-        ordered = descending(count, size)
-        rest = 0.0
-        for v in range(first, size):
-            rest += ordered[v]
-        return ordered[0] < rules.c[s] * rest - SLACK
+        most, rest = _most_and_rest(count, size, first)
+        return most < rules.c[s] * rest - SLACK
     return distance(rules, s, counts, holders) <= bound + SLACK
+
+
+@kernel
+def _most_and_rest(count, size, first):
+    """The largest count, and the sum of all but the ``first`` largest; counts are whole numbers, so sums are exact."""
+    rest = 0.0
+    most = 0.0
+    for v in range(size):
+        rest += count[v]
+        most = max(most, count[v])
+    last, place = np.inf, -1  # the largest not looked at yet comes after these; equal ones stand by their place
+    for _ in range(first):
+        found = -1
+        for v in range(size):
+            behind = count[v] < last or (count[v] == last and v > place)
+            if behind and (found < 0 or count[v] > count[found]):
+                found = v
+        last, place = count[found], found
+        if last == 0.0:
+            break
+        rest -= last
+    return most, rest
 
 
 @kernel

@@ -122,7 +122,8 @@ def trim(rules, rows, stop, work, count):
     """Reorder ``rows[:stop]`` so that a front part keeps the promises; its length, or 0.
 
     Rows of the most over-represented value leave first, a quarter of the surplus at a time. O(rows x values). Of
-    t-closeness with equal distances, the size of the largest part is found first, and all surplus rows leave at once.
+    t-closeness with equal distances, the size of the largest part is found first, and all surplus rows leave at once;
+    of diversity, counts alone say how many rows of each value leave.
     """
     while True:
         s = failing(rules, rows, 0, stop, work, count)
@@ -134,6 +135,13 @@ def trim(rules, rows, stop, work, count):
         if rules.kind[s] == DISTINCT:
             clear(rules, s, rows, 0, stop, count)
             return 0
+        if rules.kind[s] < ALPHA and rules.people == 0:
+            before = stop
+            stop = _drop_commonest(rules, s, rows, stop, count)
+            clear(rules, s, rows, 0, before, count)
+            if stop < rules.k:
+                return 0
+            continue
         if rules.kind[s] == T_EQUAL and rules.people == 0:
             keep = _largest(rules, s, count, stop)
             if keep < rules.k:
@@ -170,6 +178,53 @@ def trim(rules, rows, stop, work, count):
                 rows[at], rows[stop] = rows[stop], rows[at]
                 leave -= 1
             at -= 1
+
+
+@kernel
+def _drop_commonest(rules, s, rows, stop, count):
+    """Move rows of the commonest value behind the others, one by one, until promise s is kept; how many stay, or 0.
+
+    Until then no value has more rows than some cap: the lowest that breaks the promise is found by halving, as a lower
+    one only makes values more even.
+    """
+    size = rules.size[s]
+    whole = count[:size].copy()
+    kept, broken = 0.0, 0.0
+    for v in range(size):
+        broken = max(broken, whole[v])
+    while broken - kept > 1.0:
+        middle = np.floor((kept + broken) / 2.0)
+        if judge_counts(rules, s, count, *_capped(whole, middle, count)):
+            kept = middle
+        else:
+            broken = middle
+    total, _ = _capped(whole, broken, count)
+    while not judge_counts(rules, s, count, total, total):
+        value = 0
+        for v in range(size):
+            if count[v] > count[value]:
+                value = v
+        if count[value] == 0.0:
+            return 0
+        count[value] -= 1.0
+        total -= 1.0
+    for at in range(stop - 1, -1, -1):  # from the end: rows stand nearest first, so the farthest of a value leave
+        value = rules.value[s, rows[at]]
+        if value != rules.missing[s] and whole[value] > count[value]:
+            whole[value] -= 1.0
+            stop -= 1
+            rows[at], rows[stop] = rows[stop], rows[at]
+    return stop
+
+
+@bare
+def _capped(whole, cap, count):
+    """Counts cut down to ``cap`` into ``count``; their sum, twice."""
+    total = 0.0
+    for v in range(whole.shape[0]):
+        count[v] = min(whole[v], cap)
+        total += count[v]
+    return total, total
 
 
 @kernel

@@ -18,12 +18,12 @@ TINY_STEP = 1e-12  # of the cost of a row
 
 
 @kernel
-def improve(codes, ids, groups, index, pairs, rules, plain, growing, seeds, most, state):
+def improve(codes, ids, groups, index, pairs, rules, plain, growing, seeds, most, heat, state):
     """Try to improve around each of the rows ``seeds``; groups above ``most`` rows keep a core. Changes ``groups``.
 
     ``ids`` are the rows' numbers in the whole table. A step: the seed's group and some neighbours are pooled and
-    rebuilt by growing groups from random rows; accepted if the loss does not rise. O(pool² x columns) per step plus
-    the search for neighbours.
+    rebuilt by growing groups from random rows; accepted if the loss does not rise, or by no more than a random part of
+    the share ``heat`` of it. O(pool² x columns) per step plus the search for neighbours.
     """
     m = codes.shape[1]
     room = groups.size.shape[0]
@@ -53,6 +53,8 @@ def improve(codes, ids, groups, index, pairs, rules, plain, growing, seeds, most
             picked = _pick(groups, best, found, chosen, state)
             size, limit, picked = _pool(groups, chosen, taken, picked, pool, ids, rules, plain, most, rows, work, count)
             kept = np.int64(0)
+            if heat > 0.0:
+                limit += heat * limit * draw(state)
             for _try in range(TRIES if size else 0):
                 made, loss = _rebuild(
                     codes, ids, pairs, rules, plain, growing, groups, chosen, taken, picked, pool, size, limit, draft,
