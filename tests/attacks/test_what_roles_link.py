@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from shoal.masks import MASKS as FAMILY
@@ -195,7 +195,7 @@ def stays(a, b, ma, mb):
             return []
     both = equal_columns(ma, mb)
     days = [(f["left"].dt.date() - f["came"].dt.date()).alias("days") for f in (a, b)]
-    return unique_pairs(*(f.select(both).with_columns(d).rows() for f, d in zip((a, b), days, strict=True)))
+    return unique_pairs(*(f.select(*both, d).rows() for f, d in zip((a, b), days, strict=True)))
 
 
 def nearest(a, b, ma, mb):
@@ -249,8 +249,24 @@ def test_the_attacks_find_something():
 ATTACKS = [join, coarsened, trajectories, gaps, clocks, stays, nearest, nearest_means]
 
 
+SHIFTED = {name: {"use": "date-shift", "days": 40, "time": "keep", "domain": "d"} for name in ("came", "left")}
+# two roles that share no column but the days between two dates
+DAYS_ONLY = (
+    {**dict.fromkeys(("pid", "zip", "age", "pay")), "rank": "suppress", **SHIFTED},
+    {
+        "pid": "pseudonym",
+        "zip": {"use": "blur", "first": 2},
+        "rank": None,
+        "age": {"use": "bucket", "width": 10},
+        "pay": {"use": "noise", "spread": 40},
+        **SHIFTED,
+    },
+)
+
+
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.integers(0, 10**6), role, role)
+@example(0, *DAYS_ONLY)
 def test_check_says_at_least_what_every_attack_finds(seed, one, other):
     frame, made = patients(seed), policy(one, other)
     (pool,), failed = roles.pools(frame, made, keys=KEYS)
