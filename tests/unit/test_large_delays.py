@@ -14,6 +14,7 @@ from shoal.kernels.delay.castle_pieces import pieces
 from shoal.kernels.delay.crowds import rank
 from shoal.kernels.delay.near import BLOCK, closest, sketch_of
 from shoal.kernels.delay.stream_boxes import Tuples, pair_cost
+from shoal.kernels.shared.fingerprint import distinct
 from shoal.kernels.shared.heap import drop, heapify
 from shoal.kernels.shared.promises import workspace
 from shoal.streams.coder import Coded
@@ -208,3 +209,14 @@ def test_who_waits_stands_in_order_whatever_was_moved(moves: list[tuple[str, int
         assert waiting.codes(rows)[0].tolist() == there
         if there:
             assert waiting.frame(rows)["at"].to_list() == there
+
+
+def test_numbers_in_runs_are_told_apart_as_fast_as_random_ones() -> None:
+    """Two runs that differ by a power of two made every look as long as a run: seconds here, if it were so still."""
+    runs = np.concatenate([np.arange(1, 400_000, 2), np.arange(1 << 19, (1 << 19) + 300_000)])
+    codes, first = np.empty(len(runs), np.int32), np.empty(len(runs), np.int32)
+    assert distinct(runs, codes, first) == len(runs)
+    assert codes.tolist() == list(range(len(runs)))
+    assert distinct(np.repeat(runs, 2), np.empty(2 * len(runs), np.int32), np.empty(2 * len(runs), np.int32)) == len(
+        runs
+    )

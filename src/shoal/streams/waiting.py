@@ -72,7 +72,9 @@ class Waiting:
         front = size <= room and FRONT * self._first >= room
         for name, old in self._arrays.items():
             if front:
-                self._move(old, np.arange(here.start, here.stop))
+                for at in range(0, self.size, BLOCK):
+                    stop = min(at + BLOCK, self.size)
+                    old[at:stop] = old[self._first + at : self._first + stop]
             else:
                 grown = np.empty((max(size, 2 * room), *old.shape[1:]), old.dtype)
                 grown[: self.size] = old[here]

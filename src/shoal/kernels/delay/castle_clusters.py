@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.kernels.compile import bare, kernel
-from shoal.kernels.delay.castle_split import stretch
 from shoal.kernels.delay.published import HELD, ZERO
 from shoal.kernels.shared.heap import drop, heapify, sink
 from shoal.kernels.shared.promises import holds
@@ -25,13 +24,14 @@ class Clusters(NamedTuple):
     size: np.ndarray  # int64[β]: tuples
     after: np.ndarray  # int64[n]: the next member of the same cluster
     whole: np.ndarray  # bool[β]: whether the hull is that of the members
-    low: np.ndarray  # float64[β, q]: as in Gamma
-    high: np.ndarray  # float64[β, q]
-    gap: np.ndarray  # bool[β, q]
-    level: np.ndarray  # int64[β, q]
-    node: np.ndarray  # int64[β, q, L]: the path of a member
+    low: np.ndarray  # float64[q, β]: as in Gamma
+    high: np.ndarray  # float64[q, β]
+    gap: np.ndarray  # bool[q, β]
+    level: np.ndarray  # int64[q, β]
+    node: np.ndarray  # int64[q, L, β]: the path of a member
     key: np.ndarray  # float64[β]: space for a heap of clusters
     number: np.ndarray  # int64[β]
+    part: np.ndarray  # float64[β]
 
 
 @kernel
@@ -43,13 +43,14 @@ def clusters_of(mark, box, known, count, q, levels):
         np.zeros(count, np.int64),
         np.full(mark.shape[0], -1, np.int64),
         np.zeros(count, np.bool_),
-        np.zeros((count, q)),
-        np.zeros((count, q)),
-        np.zeros((count, q), np.bool_),
-        np.zeros((count, q), np.int64),
-        np.empty((count, q, levels), np.int64),
+        np.zeros((q, count)),
+        np.zeros((q, count)),
+        np.zeros((q, count), np.bool_),
+        np.zeros((q, count), np.int64),
+        np.zeros((q, levels, count), np.int64),
         np.zeros(count),
         np.zeros(count, np.int64),
+        np.zeros(count),
     )
     for r in range(known):
         if box[r] == HELD:
@@ -116,8 +117,17 @@ def members(clusters, c, rows, count):
 
 @bare
 def _stretch(tuples, clusters, c, row):
-    low, high, gap, level = clusters.low, clusters.high, clusters.gap, clusters.level
-    stretch(tuples.tree, tuples.scaled, tuples.node, low, high, gap, level, clusters.first, c, row)
+    """The hull of cluster c takes in a tuple."""
+    for j in range(tuples.tree.shape[0]):
+        value = tuples.scaled[row, j]
+        if tuples.tree[j]:
+            while clusters.node[j, clusters.level[j, c], c] != tuples.node[row, j, clusters.level[j, c]]:
+                clusters.level[j, c] += 1
+        elif value < 0:
+            clusters.gap[j, c] = True
+        else:
+            clusters.low[j, c] = min(clusters.low[j, c], value)
+            clusters.high[j, c] = max(clusters.high[j, c], value)
 
 
 @bare
@@ -125,14 +135,14 @@ def _hull(tuples, clusters, c):
     """The hull of a cluster's members, if it is not known. O(members x columns)."""
     if clusters.whole[c]:
         return
-    for j in range(tuples.tree.shape[0]):
-        clusters.low[c, j] = np.inf
-        clusters.high[c, j] = -np.inf
-        clusters.gap[c, j] = False
-        clusters.level[c, j] = 0
-        for level in range(tuples.node.shape[2]):
-            clusters.node[c, j, level] = tuples.node[clusters.first[c], j, level]
     row = clusters.first[c]
+    for j in range(tuples.tree.shape[0]):
+        clusters.low[j, c] = np.inf
+        clusters.high[j, c] = -np.inf
+        clusters.gap[j, c] = False
+        clusters.level[j, c] = 0
+        for level in range(tuples.node.shape[2]):
+            clusters.node[j, level, c] = tuples.node[row, j, level]
     while row >= 0:
         _stretch(tuples, clusters, c, row)
         row = clusters.after[row]
@@ -148,12 +158,14 @@ def merge(tuples, rules, work, alive, people, clusters, own, rows):
     each cluster added.
     """
     key, number = clusters.key, clusters.number
-    _hull(tuples, clusters, own)
+    for c in range(alive.shape[0]):
+        if alive[c]:
+            _hull(tuples, clusters, c)
+    _beside(tuples, clusters, own)
     left = ZERO
     for c in range(alive.shape[0]):
         if alive[c] and c != own:
-            _hull(tuples, clusters, c)
-            key[left] = _together(tuples, clusters, own, c)
+            key[left] = key[c]
             number[left] = c
             left += 1
     heapify(key, number, left)
@@ -187,10 +199,52 @@ def merge(tuples, rules, work, alive, people, clusters, own, rows):
 
 
 @bare
+def _beside(tuples, clusters, own):
+    """``key[c]``: the loss of one box around clusters ``own`` and c. O(β x columns x levels), many at a time."""
+    key, part = clusters.key, clusters.part
+    count = key.shape[0]
+    for c in range(count):
+        key[c] = 0.0
+    for j in range(tuples.tree.shape[0]):
+        if tuples.tree[j]:
+            _meeting(tuples, clusters.node[j], clusters.level[j], clusters.first[own], own, j, part)
+        else:
+            _spanning(clusters.low[j], clusters.high[j], clusters.gap[j], tuples.weight[j], own, part)
+        for c in range(count):
+            key[c] += part[c]
+
+
+@bare
+def _meeting(tuples, node, level, row, own, j, part):
+    """Per cluster the loss of the lowest node of column j that it shares with cluster ``own``, of which a row is."""
+    top = tuples.depth[j] - 1
+    whole = tuples.cost[row, j, top]
+    for c in range(part.shape[0]):
+        part[c] = whole
+    for z in range(top - level[own]):
+        at = top - 1 - z
+        here = node[at]
+        wanted = here[own]
+        cost = tuples.cost[row, j, at]
+        for c in range(part.shape[0]):
+            part[c] = cost if (here[c] == wanted) & (level[c] <= at) else part[c]
+
+
+@bare
+def _spanning(low, high, gap, weight, own, part):
+    """Per cluster the loss of a column of numbers in one box with cluster ``own``."""
+    least, most, missing = low[own], high[own], gap[own]
+    for c in range(part.shape[0]):
+        wide = max(high[c], most) - min(low[c], least)
+        mixed = weight if gap[c] | missing else wide
+        part[c] = mixed if wide >= 0 else 0.0  # below it neither has a number
+
+
+@bare
 def _meet(clusters, a, b, j):
     """The lowest level of column j at which clusters a and b share a node."""
-    at = max(clusters.level[a, j], clusters.level[b, j])
-    while clusters.node[a, j, at] != clusters.node[b, j, at]:
+    at = max(clusters.level[j, a], clusters.level[j, b])
+    while clusters.node[j, at, a] != clusters.node[j, at, b]:
         at += 1
     return at
 
@@ -203,10 +257,9 @@ def _together(tuples, clusters, a, b):
         if tuples.tree[j]:
             total += tuples.cost[clusters.first[a], j, _meet(clusters, a, b, j)]
             continue
-        least = min(clusters.low[a, j], clusters.low[b, j])
-        most = max(clusters.high[a, j], clusters.high[b, j])
-        if least <= most:
-            total += tuples.weight[j] if clusters.gap[a, j] or clusters.gap[b, j] else most - least
+        wide = max(clusters.high[j, a], clusters.high[j, b]) - min(clusters.low[j, a], clusters.low[j, b])
+        if wide >= 0:
+            total += tuples.weight[j] if clusters.gap[j, a] or clusters.gap[j, b] else wide
     return total
 
 
@@ -215,8 +268,8 @@ def _unite(tuples, clusters, a, b):
     """The hull of cluster a takes in that of cluster b."""
     for j in range(tuples.tree.shape[0]):
         if tuples.tree[j]:
-            clusters.level[a, j] = _meet(clusters, a, b, j)
+            clusters.level[j, a] = _meet(clusters, a, b, j)
             continue
-        clusters.low[a, j] = min(clusters.low[a, j], clusters.low[b, j])
-        clusters.high[a, j] = max(clusters.high[a, j], clusters.high[b, j])
-        clusters.gap[a, j] |= clusters.gap[b, j]
+        clusters.low[j, a] = min(clusters.low[j, a], clusters.low[j, b])
+        clusters.high[j, a] = max(clusters.high[j, a], clusters.high[j, b])
+        clusters.gap[j, a] |= clusters.gap[j, b]

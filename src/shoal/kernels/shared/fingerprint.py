@@ -89,9 +89,11 @@ def fingerprints(data, starts, lengths, key0, key1, out):
 def distinct(prints, codes, first):
     """Number equal fingerprints alike, in order of appearance; 0 gets code -1. Returns how many. O(n) expected."""
     capacity = 16
+    shift = 28
     # at most half full: probes of one or two slots on average
     while capacity < 2 * prints.size:
         capacity *= 2
+        shift -= 1
     table = np.full(capacity, -1, np.int32)
     mask = capacity - 1
     count = 0
@@ -100,8 +102,8 @@ def distinct(prints, codes, first):
         if p == 0:
             codes[i] = -1
             continue
-        # the prints are random already; another hash would only cost
-        slot = p & mask
+        # prints are random, but numbers of events stand for people, too: runs of those would lie upon each other
+        slot = (((p & 0x7FFFFFFF) * 2654435769) & 0xFFFFFFFF) >> max(shift, 0)
         while table[slot] >= 0 and prints[first[table[slot]]] != p:
             slot = (slot + 1) & mask
         if table[slot] < 0:
