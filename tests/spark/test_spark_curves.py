@@ -131,6 +131,14 @@ def test_what_spark_cannot_do_is_refused(spark, wishes, words):
         on_spark(spark, meters(90), **{**ASKED, **wishes})
 
 
+def test_a_mask_over_windows_is_refused(spark):
+    shuffled = POLICY.replace(
+        "{use: substitute, map: {day: d, night: n, flat: f}}", "{use: shuffle, window: {use: tumbling, size: 9}}"
+    )
+    with pytest.raises(UsageError, match="windows of rows"):
+        on_spark(spark, meters(90), parse(shuffled), view="research")
+
+
 def test_a_curve_that_stands_twice_is_refused(spark):
     frame = meters(90)
     with pytest.raises(InputError, match="stands twice"):

@@ -76,6 +76,12 @@ def _refuse(job: CurvesJob) -> None:
         "weights": reading.get("weights") is not None,
         "pattern": pattern in LEARNT,
     }
+    if job.view is not None and job.view.windows:
+        raise UsageError(
+            "a mask over windows of rows needs the whole table in memory",
+            where=f"views.{job.view.role}.masks",
+            hint="mask value by value",
+        )
     for wish, asked in wishes.items():
         if asked:
             raise UsageError("curves on Spark are released without it", where=wish, hint="leave it out")
