@@ -27,7 +27,7 @@ from shoal.release.regional.plan import SAMPLE, fewest
 from shoal.report.series_report import SeriesReport
 from shoal.runtime.spark import work
 from shoal.runtime.spark.looks import quoted
-from shoal.runtime.spark.session import checkpoints, require_spark
+from shoal.runtime.spark.session import checkpoints, require_spark, told_plainly
 from shoal.runtime.spark.work import FIGURES, REGION, Grouped, spark_schema
 from shoal.series.publish import GROUP, LEVEL, PATTERN
 from shoal.tables.improve import draws
@@ -50,14 +50,8 @@ def released(job: CurvesJob, data: DataFrame, *, most: int) -> Release:
     require_spark()
     _refuse(job)
     checkpoints(data.sparkSession)
-    try:
+    with told_plainly():
         return _Run(job, data, most).release()
-    except ShoalError:
-        raise
-    except Exception as error:  # what Spark says quotes rows and both languages' stacks
-        raise InputError(
-            f"Spark could not finish ({type(error).__name__})", where="spark", hint="its own log says why"
-        ) from error
 
 
 def _refuse(job: CurvesJob) -> None:

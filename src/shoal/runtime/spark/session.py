@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from shoal.core.errors import UsageError
+from shoal.core.errors import InputError, ShoalError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,6 +60,19 @@ def checkpoints(session: SparkSession) -> None:
             hint="set one: spark.sparkContext.setCheckpointDir('hdfs://…')",
         )
     context.setCheckpointDir(_private_folder())
+
+
+@contextmanager
+def told_plainly() -> Iterator[None]:
+    """What goes wrong inside in a few words: what Spark says of it quotes rows and both languages' stacks."""
+    try:
+        yield
+    except ShoalError:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"Spark could not finish ({type(error).__name__})", where="spark", hint="its own log says why"
+        ) from error
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from shoal.core import errors
-from shoal.core.errors import InputError, ShoalError, UsageError
+from shoal.core.errors import InputError, UsageError
 from shoal.core.known import doubts, refuse_few
 from shoal.core.release import Release
 from shoal.core.schema import Schema
@@ -30,7 +30,7 @@ from shoal.release.table import TableJob
 from shoal.report.columns import masked as with_masks
 from shoal.runtime.spark import work
 from shoal.runtime.spark.looks import OnSpark, domain_of, quoted, shares_of
-from shoal.runtime.spark.session import checkpoints, require_spark
+from shoal.runtime.spark.session import checkpoints, require_spark, told_plainly
 from shoal.runtime.spark.work import FIGURES, NAMES, REGION, spark_schema
 from shoal.tables.base import Progress, reachable, silent
 from shoal.tables.regions import Regions
@@ -53,14 +53,8 @@ def released(job: TableJob, data: DataFrame, *, most: int = LARGEST, progress: P
     if job.cells != "text":
         raise UsageError("a release on Spark has text cells", where="cells", hint="leave it out")
     checkpoints(data.sparkSession)
-    try:
+    with told_plainly():
         return _Run(job, data, most, progress).release()
-    except ShoalError:
-        raise
-    except Exception as error:  # what Spark says quotes rows and both languages' stacks
-        raise InputError(
-            f"Spark could not finish ({type(error).__name__})", where="spark", hint="its own log says why"
-        ) from error
 
 
 class _Run:
