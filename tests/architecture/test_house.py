@@ -84,6 +84,18 @@ def test_no_short_bytes_are_sought_in_what_may_be_sealed():
     assert not short
 
 
+def test_what_is_sorted_says_what_ties_do():
+    # numpy's default orders ties as the processor's vector instructions do: other machines, other data or groups
+    found = []
+    for file in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            name = getattr(getattr(node, "func", None), "attr", None)
+            kinds = [getattr(k.value, "value", None) for k in getattr(node, "keywords", ()) if k.arg == "kind"]
+            if name in ("argsort", "argpartition") and kinds not in (["stable"], ["mergesort"]):
+                found.append(f"{file.relative_to(ROOT)}, line {node.lineno}")
+    assert not found
+
+
 def test_files_stay_small():
     long = {
         str(p.relative_to(ROOT)): n

@@ -45,15 +45,16 @@ def _values_up_to(curve: Floats, grid: Floats, visits: float) -> Floats:
 
 
 def nested(rng: np.random.Generator, shares: Floats, parents: Floats) -> Ints:
-    """A parent for every value, so that each parent has about its share and none is without values.
+    """A parent for every value, so that each parent has about its share and none is without values. Both fall.
 
     Popular values go where there is room for them; small values fill what is left, in a random order.
     """
     count = len(parents)
     room = parents.copy()
     own = np.full(len(shares), -1, np.int64)
-    smallest = np.argsort(shares)[:count]  # one value each, so that no parent stays empty
-    own[smallest] = np.argsort(parents)[: len(smallest)]
+    # one value each, so that no parent stays empty: the smallest, which are the last, as both fall
+    smallest = np.arange(len(shares))[::-1][:count]
+    own[smallest] = np.arange(count)[::-1][: len(smallest)]
     room[own[smallest]] -= shares[smallest]
     large = np.flatnonzero((own < 0) & (shares > parents.min()))[:4000]
     for at in large:

@@ -200,7 +200,7 @@ def _envelopes(release: SeriesRelease) -> list[Chart]:
         np.corrcoef(own, shape)[0, 1] if own.std() * shape.std() else 0.0
         for own, shape in zip(truth, shapes, strict=True)
     ]
-    typical = int(np.argsort(alike)[len(at) // 2])  # neither the best nor the worst of the group
+    typical = int(np.argsort(alike, kind="stable")[len(at) // 2])  # neither the best nor the worst of the group
     own, shape = truth[typical], shapes[typical]
     normal = (own - own.mean()) / (own.std() or 1.0)
     both = [Series("before", x, normal.tolist(), faint=True), Series("published", x, shape.tolist(), step=True)]

@@ -21,7 +21,6 @@ import tempfile
 import threading
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -117,11 +116,16 @@ def _content(place: Path) -> bytes | None:
 
 
 def _place(function: Callable[..., Any], kinds: tuple[Any, ...]) -> Path | None:
-    file = Path(function.__code__.co_filename).resolve()
+    file = _file(function.__code__.co_filename)
     if ROOM not in file.parents or os.environ.get("NUMBA_CACHE_DIR"):
         return None
     said = repr((kinds, _machine()))
     return folder(file) / f"{function.__name__}-{function.__code__.co_firstlineno}-{_digest(said.encode()).hex()}.ready"
+
+
+@cache
+def _file(name: str) -> Path:
+    return Path(name).resolve()
 
 
 def _digest(content: bytes) -> bytes:
@@ -131,9 +135,13 @@ def _digest(content: bytes) -> bytes:
 @cache
 def _machine() -> tuple[str, ...]:
     """What else the code depends on."""
+    import llvmlite
     import llvmlite.binding as llvm
+    import numpy as np
 
-    versions = [version(name) for name in ("numba", "llvmlite", "numpy")]
+    # the compiler says its version without being loaded; to ask for the metadata of packages takes ten times as long
+    numba: Any = importlib.util.find_spec("numba")
+    versions = [Path(numba.origin).with_name("_version.py").read_text(), llvmlite.__version__, np.__version__]
     return (sys.version, *versions, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 

@@ -22,7 +22,7 @@ def stamp(file: Path) -> str:
     """
     digest = hashlib.blake2b(digest_size=8)
     for part in sorted(_with_imports(file)):
-        digest.update(part.relative_to(ROOM).as_posix().encode() + b"\0" + part.read_bytes())
+        digest.update(part.relative_to(ROOM).as_posix().encode() + b"\0" + _source(part))
     return digest.hexdigest()
 
 
@@ -39,8 +39,20 @@ def _with_imports(file: Path) -> set[Path]:
         part = left.pop()
         if part not in found and part.name not in ASIDE:
             found.add(part)
-            for module, names in _KERNEL.findall(part.read_text()):
-                place = ROOM / module.replace(".", "/") if module else ROOM
-                named = [place / f"{name.split(' as ')[0].strip()}.py" for name in names.split(",")]
-                left += [f for f in (place.with_suffix(".py"), *named) if f.exists()]
+            left += _imports(part)
+    return found
+
+
+@cache
+def _source(file: Path) -> bytes:
+    return file.read_bytes()
+
+
+@cache  # most kernels import the same few files
+def _imports(file: Path) -> list[Path]:
+    found: list[Path] = []
+    for module, names in _KERNEL.findall(_source(file).decode()):
+        place = ROOM / module.replace(".", "/") if module else ROOM
+        named = [place / f"{name.split(' as ')[0].strip()}.py" for name in names.split(",")]
+        found += [f for f in (place.with_suffix(".py"), *named) if f.exists()]
     return found

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import TYPE_CHECKING, Any
 
 from shoal.core.errors import InputError, PolicyError
 from shoal.core.originals import register
+
+if TYPE_CHECKING:
+    import yaml  # otherwise loaded by the first document: options alone make releases, too
 
 Place = tuple[str | int, ...]
 MOST_NODES = 100_000  # values of one document: aliases of aliases would make billions of a few lines
@@ -68,6 +69,8 @@ def parse(text: str, name: str) -> tuple[Any, Places]:
     >>> data, lines.at(("columns", "age"))
     ({'columns': {'age': 'quasi'}}, 'policy.yaml, line 1: columns.age')
     """
+    import yaml
+
     places = Places(name)
     try:
         # nodes, not plain data: only nodes know their lines
@@ -92,6 +95,8 @@ def _too_deep(where: str) -> PolicyError:
 
 
 def _plain(node: yaml.Node, place: Place, places: Places) -> Any:
+    import yaml
+
     places.values += 1
     if len(place) > DEEPEST:  # an alias inside what it stands for has no end
         raise _too_deep(places.name)
@@ -120,6 +125,8 @@ def _plain(node: yaml.Node, place: Place, places: Places) -> Any:
 
 def _name(node: yaml.Node, places: Places) -> str:
     """A key as it is written: the columns `no`, `1e3` and `2020-01-01` are names, not a truth, a number and a day."""
+    import yaml
+
     if isinstance(node, yaml.ScalarNode):
         return str(node.value)
     raise PolicyError(
@@ -130,6 +137,8 @@ def _name(node: yaml.Node, places: Places) -> str:
 
 
 def _scalar(node: yaml.Node) -> Any:
+    import yaml
+
     if node.tag == "tag:yaml.org,2002:bool" and node.value.lower() not in ("true", "false"):
         return node.value  # as YAML 1.2 has it: `show: [no, age]` shows two columns
     # by YAML's own rules for numbers and dates; the safe loader makes no objects

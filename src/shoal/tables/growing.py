@@ -110,7 +110,7 @@ class Growing:
         # the sensitive columns and the people are coded as in any table; only their order is undone
         about = Schema({n: c for n, c in self.schema.columns.items() if c.role in ("sensitive", "subject")})
         beside = code(self.rest, about)
-        back = np.argsort(beside.rows)
+        back = np.argsort(beside.rows, kind="stable")
         people = None if beside.people is None else beside.people[back]
         sensitive = {n: Sensitive(s.codes[back], s.values, s.levels) for n, s in beside.sensitive.items()}
         keys = [*([] if people is None else [people]), *[s.codes for s in sensitive.values()][::-1], *matrix.T[::-1]]

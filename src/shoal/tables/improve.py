@@ -128,14 +128,14 @@ class Improver:
         if total <= SMALL:
             return [np.flatnonzero(self.labels >= 0)]
         low, high = group_boxes(self.matrix, self.labels, count)
-        columns = np.argsort(draws(self.seed, 2 * self.round + 1, self.matrix.shape[1]))[:3]
+        columns = np.argsort(draws(self.seed, 2 * self.round + 1, self.matrix.shape[1]), kind="stable")[:3]
         order = np.lexsort([low[:, j] + high[:, j] for j in columns[::-1]])
         windows = max(2, -(-total // min(WINDOW, CELLS // self.matrix.shape[1])))
         many = min(PARTS, windows)
         before = np.empty(count, np.int64)
         before[order] = np.cumsum(size[order]) - size[order]
         window = before * windows // total
-        chosen = np.argsort(draws(self.seed, 2 * self.round, windows + many)[many:])[:many]
+        chosen = np.argsort(draws(self.seed, 2 * self.round, windows + many)[many:], kind="stable")[:many]
         mine = window[self.labels]
         return [rows for w in chosen if len(rows := np.flatnonzero((mine == w) & (self.labels >= 0)))]
 

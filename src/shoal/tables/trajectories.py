@@ -53,7 +53,7 @@ def group_people(
         rows = people.rows(who, length)
         wide, about = people.wide(rows)
         formed = method.group(wide, about, seed=seed + number, progress=progress).labels
-        whose = formed[np.argsort(wide.rows)]  # wide rows were sorted by their codes
+        whose = formed[np.argsort(wide.rows, kind="stable")]  # wide rows were sorted by their codes
         groups = filled + whose[:, None].astype(np.int64) * length + np.arange(length)
         labels[rows] = np.where(whose[:, None] >= 0, groups, -1)
         filled += (int(formed.max(initial=-1)) + 1) * length

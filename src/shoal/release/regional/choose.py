@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import polars as pl
@@ -19,11 +20,11 @@ from shoal.core.errors import UsageError
 from shoal.core.release import Release
 from shoal.core.schema import refuse_limits
 from shoal.release.base import Job
-from shoal.release.regional.files import private_folder, release_files
-from shoal.release.regional.prepared import prepared
-from shoal.release.regional.scattered import Room
 from shoal.release.table import TableJob
 from shoal.tables.base import Progress, silent
+
+if TYPE_CHECKING:
+    from shoal.release.regional.scattered import Room
 
 # measured on a table of 7 columns: 170 MB for the program, 1,200 bytes per row while `local` works
 PROGRAM, PER_ROW, PER_CELL = 200_000_000, 500, 100
@@ -78,12 +79,18 @@ class LargeTable:
     @property
     def room(self) -> Room:
         """What the memory holds."""
+        from shoal.release.regional.scattered import Room
+
         return Room(self.most, self.at_once, self.memory // 8)
 
     def release(
         self, target: str | None, *, separator: str = ",", progress: Progress = silent, tell: Tell = quiet
     ) -> Release:
         """Release it into a file; without a target everything is done but nothing stays."""
+        # here: every release asks whether its table is large, and few are
+        from shoal.release.regional.files import private_folder, release_files
+        from shoal.release.regional.prepared import prepared
+
         if target is not None and is_address(target):
             raise UsageError(
                 "a table that does not fit in memory is written to a file",
