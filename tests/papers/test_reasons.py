@@ -101,11 +101,12 @@ def test_the_shop_invents_less_in_the_widest_range_alone():
 
 
 def test_at_another_z_domains_are_withheld_as_published():
-    """:data:`LOWER` and :data:`SITES`: one number gives z and the others of Table 6.1 follow, those of 6.2 do not."""
+    """:data:`LOWER` and :data:`SITES`: one number gives z, and Table 6.1 and the narrowest range of 6.2 follow."""
     assert "lower z" in LOWER.text
     assert "not z" in SITES.text
     found = at_the_published_share("domains", False)
     assert found.anonymized == pytest.approx(ALONE["domains"][0], abs=3)
+    assert found.volume[1] == pytest.approx(ALONE["domains"][1][1], abs=20)
     assert all(ours > said + 20 for ours, said in zip(found.volume[2:], ALONE["domains"][1][2:], strict=True))
 
 
@@ -159,15 +160,15 @@ def test_thinned_domains_withhold_less_at_the_same_share_of_z():
 def test_generated_provinces_are_less_crowded():
     """:data:`PLACES`: counted in the stream alone, without any anonymization."""
     assert "less crowded" in PLACES.text
-    hour = stream("positions", 1.0, hours=(16.0, 17.0))
+    three = stream("positions", 1.0, hours=(15.0, 18.0)).with_columns(pl.col("time") // 3600)
     inside = []
     for steps in (4, 3, 2):  # city, province, region
         node = pl.col("value").str.split(".").list.head(steps).list.join(".").alias("node")
-        crowd = hour.group_by(node).agg(pl.col("subject").n_unique().alias("people"), pl.len())
-        inside.append(100 * crowd.filter(pl.col("people") >= 150)["len"].sum() / hour.height)
+        crowd = three.group_by("time", node).agg(pl.col("subject").n_unique().alias("people"), pl.len())
+        inside.append(100 * crowd.filter(pl.col("people") >= 150)["len"].sum() / three.height)
     _, _, province, region, *_ = calibration.PUBLISHED["positions"][150]
     assert inside[1] - inside[0] < province - 3
-    assert inside[2] - inside[1] > region + 3
+    assert inside[2] - inside[1] > region  # where what provinces lack is found
 
 
 def test_sites_of_middle_popularity_hang_on_sites_per_person():

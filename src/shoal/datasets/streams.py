@@ -209,7 +209,7 @@ def _values(name: str, scale: float) -> Values:
         end[np.searchsorted(edge, np.arange(counts[0]), "right") - 1] for edge, end in zip(edges, ends, strict=True)
     )
     weight = shares[0][order]
-    rank = order / max(1, counts[0] - 1)  # shares fall
+    rank = np.argsort(np.argsort(-weight, kind="stable"), kind="stable") / max(1, counts[0] - 1)
     length = shape.visit * (shape.rare_visit / shape.visit) ** np.sqrt(rank)
     bare = (ordered[1] > 0.1 * counts[1]) & (_spread(ordered[1], 5) < shape.bare)
     if bare.any():  # every node above keeps one category
