@@ -11,7 +11,10 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 20)
     from shoal.cli import main as run
 
-    run()
+    try:
+        run()
+    finally:
+        gc.freeze()  # the process ends: its memory goes back as a whole
 
 
 if __name__ == "__main__":
