@@ -53,9 +53,9 @@ warm: env
 system: env
 	sh scripts/system.sh
 
-# compiled before the workers start, or each of them would compile the same
+# compiled before the workers start, or each of them would compile the same: kernels, and the test files as pytest writes them
 test: env system
-	$(if $(TESTS),,-$(BIN)/shoal warm)
+	$(if $(TESTS),,-$(BIN)/python -m pytest --collect-only -qq > /dev/null & $(BIN)/shoal warm; wait)
 	$(PYTEST) $(TESTS)
 
 # apart from `test`, because counting lines makes the tests take 1.7 times the CPU
