@@ -44,8 +44,8 @@ class Local(TableMethod, frozen=True, tag="local"):
     ``nothing``.
 
     Cost: phase 1 O(distinct rows x level vectors), of which most are skipped; or O(16,384 x columns / k) per row for
-    groups that are grown; phase 2 O(k² x columns) per step, up to eight parts at once on as many threads as cores.
-    Memory about 100 numbers per distinct row of a part of the table.
+    groups that are grown (half of that above 500,000 rows); phase 2 O(k² x columns) per step, up to eight parts at once
+    on as many threads as cores. Memory about 100 numbers per distinct row of a part of the table.
 
     >>> import polars as pl
     >>> from shoal.core.schema import Schema

@@ -25,7 +25,8 @@ from shoal.tables.regions import cut
 Codes = NDArray[np.int32]
 Labels = NDArray[np.int32]
 Rows = NDArray[np.int64]
-REGION = 16384  # rows among which groups are grown
+REGION = 16384  # rows among which groups are grown; half as many in tables of more than HUGE rows
+HUGE = 500_000
 FEW_GROUPS = 200  # times k: in tables of fewer rows cutting may do better than opening tuples
 RIVALRY = 100_000  # rows up to which other methods try their groups, too, where a promise is about values
 GIVEN_BACK = 256  # groups that the rest took in and may not need
@@ -199,7 +200,8 @@ def unite(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels, group: int)
 def _grow(matrix: Codes, rest: Rows, pairs: Pairs, rules: Rules, seed: int, progress: Progress = silent) -> Labels:
     """Groups grown among the rows ``rest``, region by region, on as many threads as there are cores; -1: left over."""
     codes = np.ascontiguousarray(matrix[rest])
-    region = cut(codes, pairs.shape, max(REGION, 8 * rules.k)).of(codes)
+    most = REGION if len(rest) <= HUGE else REGION // 2
+    region = cut(codes, pairs.shape, max(most, 8 * rules.k)).of(codes)
     plain = bool(only_counts_rows(rules))
     order = np.argsort(region, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(region))[:-1])
