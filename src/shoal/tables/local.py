@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from shoal.core.errors import UsageError
 from shoal.core.table import Table
 from shoal.promises.base import Promise
 from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
+
+if TYPE_CHECKING:
+    from shoal.tables.improve import Improver
 
 Effort = Literal["low", "normal", "high"] | int
 NORMAL = 180_000  # of steps x (6 + k + k²/20): about what a step costs
@@ -19,6 +22,8 @@ FEW_COLUMNS = (
 )
 HIGH = 50  # times as many of both
 HEAT, OFTEN = 0.2, 10  # over k: the share of its groups' loss a step may lose at first; steps per row from which it may
+
+REOPENED = 250  # steps of high effort for which some groups near each other are opened anew, once
 
 
 class Local(TableMethod, frozen=True, tag="local"):
@@ -31,9 +36,10 @@ class Local(TableMethod, frozen=True, tag="local"):
     no more than the price and still covers enough unassigned people (where a promise is not monotone, as many of its
     rows as keep it). Where there are too many level vectors to list, groups are grown from random rows by their nearest
     ones instead, region by region (:mod:`shoal.tables.regions`). Phase 2 draws rows by their loss, destroys their group
-    and one to three neighbours and rebuilds them around random rows; the better version stays (with ``high`` effort, at
-    first also one that is a little worse: threshold accepting). Promises hold after every step. Of a table of up to
-    twelve rows the best grouping is found, if the promises only count people.
+    and one to three neighbours and rebuilds them around random rows; the better version stays. With ``high`` effort, at
+    first also one that is a little worse does (threshold accepting), or, where that many steps are few for so many rows
+    and promises only count them, twenty groups at a time are opened anew (:mod:`shoal.tables.local_reopen`). Promises
+    hold after every step. Of a table of up to twelve rows the best grouping is found, if promises only count people.
 
     ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), up to four times as
     many where groups were grown in more than five columns, fewer in more than 20, and not more than 40 per row;
@@ -105,12 +111,25 @@ class Local(TableMethod, frozen=True, tag="local"):
         size = table.size // (int(improver.labels.max()) + 1) if len(rules.kind) else 0
         steps = self.steps(max(rules.k, size), table.size, len(table.names), are_grown(pairs))
         try:
-            # with few steps per row, what was lost on the way would not be won back
-            heat = HEAT / rules.k if self.effort == "high" and steps >= OFTEN * table.size else 0.0
-            improver.run(steps, lambda share, word: progress(0.5 + share / 2, word), heat)
+            self._improve(improver, steps, lambda share, word: progress(0.5 + share / 2, word))
         except KeyboardInterrupt:
             if self.interrupted == "nothing":
                 raise
         labels = stir(view, rules, improver.labels, seed)
         limit = int(self.suppress * table.size)
         return Grouping(withhold(view, pairs, rules, labels, limit) if limit else labels)
+
+    def _improve(self, improver: Improver, steps: int, progress: Progress) -> None:
+        """Phase 2. With high effort, what else can be done for so many steps: warm ones, or larger ones."""
+        from shoal.tables.local_reopen import can_reopen, reopen
+
+        heat, begun = 0.0, 0.0
+        if self.effort == "high":
+            # with few steps per row, what was lost on the way would not be won back
+            if steps >= OFTEN * len(improver.matrix):
+                heat = HEAT / improver.rules.k
+            elif can_reopen(improver):
+                improver.run(steps // 2, lambda share, word: progress(share / 4, word))
+                reopen(improver, steps // REOPENED, lambda share, word: progress(0.25 + share / 2, word))
+                steps, begun = steps - steps // 2, 0.75
+        improver.run(steps, lambda share, word: progress(begun + share * (1 - begun), word), heat)

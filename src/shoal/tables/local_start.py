@@ -19,7 +19,7 @@ from shoal.kernels.tables.local_rest import absorb, grow_region, union_costs
 from shoal.promises.base import Promise
 from shoal.tables.base import Progress, TableMethod, silent
 from shoal.tables.improve import Improver, dense, draws, loss_of, make_index
-from shoal.tables.local_prices import WHOLE, lattice_size, open_tuples
+from shoal.tables.local_prices import WHOLE, Schedule, lattice_size, open_tuples
 from shoal.tables.regions import cut
 
 Codes = NDArray[np.int32]
@@ -35,10 +35,17 @@ DRAWN = 200  # sets of k rows that are tried
 DEAR = 5_000  # rows up to which a method tries whose cost is the square of them over k
 
 
-def start(matrix: Codes, pairs: Pairs, rules: Rules, seed: int = 0, progress: Progress = silent) -> Labels:
+def start(
+    matrix: Codes,
+    pairs: Pairs,
+    rules: Rules,
+    seed: int = 0,
+    progress: Progress = silent,
+    schedule: Schedule | None = None,
+) -> Labels:
     """A label for every row; every group keeps the promises, if all rows as one group do."""
     if not are_grown(pairs):
-        labels = open_tuples(matrix, pairs, rules, progress)
+        labels = open_tuples(matrix, pairs, rules, progress, schedule)
         rest = np.flatnonzero(labels < 0)
         if len(rest) >= rules.k:
             more = _grow(matrix, rest, pairs, rules, seed)
