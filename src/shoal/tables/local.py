@@ -23,8 +23,6 @@ FEW_COLUMNS = (
 HIGH = 50  # times as many of both
 HEAT, OFTEN = 0.2, 10  # over k: the share of its groups' loss a step may lose at first; steps per row from which it may
 
-REOPENED = 250  # steps of high effort for which some groups near each other are opened anew, once
-
 
 class Local(TableMethod, frozen=True, tag="local"):
     """Groups that keep every promise with the least loss we know how to reach; the default.
@@ -37,9 +35,9 @@ class Local(TableMethod, frozen=True, tag="local"):
     rows as keep it). Where there are too many level vectors to list, groups are grown from random rows by their nearest
     ones instead, region by region (:mod:`shoal.tables.regions`). Phase 2 draws rows by their loss, destroys their group
     and one to three neighbours and rebuilds them around random rows; the better version stays. With ``high`` effort, at
-    first also one that is a little worse does (threshold accepting), or, where that many steps are few for so many rows
-    and promises only count them, twenty groups at a time are opened anew (:mod:`shoal.tables.local_reopen`). Promises
-    hold after every step. Of a table of up to twelve rows the best grouping is found, if promises only count people.
+    first also one that is a little worse does (threshold accepting); where that many steps are few for so many rows and
+    promises only count them, some groups at a time are opened anew (:mod:`shoal.tables.local_reopen`). Promises hold
+    after every step. Of a table of up to twelve rows the best grouping is found, if promises only count people.
 
     ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), up to four times as
     many where groups were grown in more than five columns, fewer in more than 20, and not more than 40 per row;
@@ -121,15 +119,11 @@ class Local(TableMethod, frozen=True, tag="local"):
 
     def _improve(self, improver: Improver, steps: int, progress: Progress) -> None:
         """Phase 2. With high effort, what else can be done for so many steps: warm ones, or larger ones."""
-        from shoal.tables.local_reopen import can_reopen, reopen
+        from shoal.tables.local_reopen import can_reopen, search
 
-        heat, begun = 0.0, 0.0
-        if self.effort == "high":
-            # with few steps per row, what was lost on the way would not be won back
-            if steps >= OFTEN * len(improver.matrix):
-                heat = HEAT / improver.rules.k
-            elif can_reopen(improver):
-                improver.run(steps // 2, lambda share, word: progress(share / 4, word))
-                reopen(improver, steps // REOPENED, lambda share, word: progress(0.25 + share / 2, word))
-                steps, begun = steps - steps // 2, 0.75
-        improver.run(steps, lambda share, word: progress(begun + share * (1 - begun), word), heat)
+        # with few steps per row, what was lost on the way would not be won back
+        warm = self.effort == "high" and steps >= OFTEN * len(improver.matrix)
+        if self.effort == "high" and not warm and can_reopen(improver):
+            search(improver, steps, progress)
+        else:
+            improver.run(steps, progress, HEAT / improver.rules.k if warm else 0.0)
