@@ -19,7 +19,7 @@ from shoal.tables.local_start import are_grown, start
 
 OTHERS = (Schedule(1.02, 0.75), Schedule(1.035, 0.7), Schedule(1.06, 0.72), Schedule(1.08, 0.75))  # besides the usual
 ROUNDS = 10  # of groups opened anew and all groups improved
-ONCE = 160  # steps of phase 2 for which some groups are opened anew, once
+ONCE = 80  # steps of phase 2 for which some groups are opened anew, once
 FEWEST, MORE = 6, 30  # groups that are opened together: at least, and up to so many more
 STEPS = 30  # by which they are improved then, for each group
 HOPELESS = 1.08  # times their loss before: so much more is not made up for
