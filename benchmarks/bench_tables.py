@@ -1,7 +1,7 @@
 """Tables: the edges then, asked and now; Adult; peers beside us; how time grows; memory, and speed by size.
 
-``python -m benchmarks.bench_tables [edges losses growth peers adult report memory sizes hierarchies sets]``, or
-all without words. `losses` is Adult at normal and high effort, `peers` are anjana, anonypy and anonypyx.
+``python -m benchmarks.bench_tables [edges losses growth peers adult report memory sizes hierarchies sets
+learned]``, or all without words. `losses` is Adult at normal and high effort, `peers` are anjana, anonypy and anonypyx.
 pycanon is run if it is installed, or found in the folder named by ``SHOAL_BENCH_PYCANON``
 (``uv pip install --target FOLDER pycanon``: it pins other versions of numpy and pandas than ours).
 """
@@ -22,7 +22,7 @@ import polars as pl
 import shoal
 from benchmarks import cpu, data, table
 from benchmarks.bench_methods import peers
-from benchmarks.table_adult import losses
+from benchmarks.table_adult import learned, losses
 from benchmarks.table_cases import edges
 from benchmarks.table_growth import growth
 from benchmarks.table_sets import sets
@@ -199,12 +199,13 @@ PARTS = {
     "sizes": sizes,
     "hierarchies": hierarchies,
     "sets": sets,
+    "learned": learned,
 }
 
 
 def main() -> None:
     for name in sys.argv[1:] if __name__ == "__main__" and sys.argv[1:] else PARTS:
-        if name in ("adult", "report", "losses", "peers") and not data.ADULT.is_dir():
+        if name in ("adult", "report", "losses", "peers", "learned") and not data.ADULT.is_dir():
             print(f"{name}: the shared data is not beside the repository\n")
             continue
         PARTS[name]()

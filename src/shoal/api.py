@@ -229,12 +229,15 @@ def compare(
     methods: str | Sequence[TableMethod | str] = (),
     k: int | Sequence[int] = (2, 5, 10, 50),
     seed: int = 0,
+    learn: str | None = None,
     **asked: Any,
 ) -> Comparison:
     """Methods and parameters side by side: what each loses against the risk it leaves.
 
     ``quasi``, ``sensitive``, ``subject``, ``weights``, ``schema``, ``l``, ``t``, ``promises`` are those of
     :func:`anonymize`. Without ``methods``, all of them. ``page`` and ``chart`` of the result draw loss against risk.
+    ``learn`` names a column that is not quasi: a model is trained on each release to predict it, and asked about other
+    people as they are, beside one trained on the original (needs the extra ``learn``).
 
     >>> import shoal
     >>> people = shoal.hospital(60, seed=1)
@@ -253,7 +256,7 @@ def compare(
         raise UsageError("no quasi column is declared", where="quasi", hint="name what an outsider may know")
     ks = [whole(Argument("k", "k"), each) for each in ([k] if isinstance(k, int) else k)]
     named = [methods] if isinstance(methods, str) else list(methods)
-    return compared(from_any(data)[0], chosen, methods=named, ks=ks, promises=promises, seed=seed)
+    return compared(from_any(data)[0], chosen, methods=named, ks=ks, promises=promises, seed=seed, learn=learn)
 
 
 def tune(

@@ -107,7 +107,7 @@ ELSEWHERE = {"serve", "connect", "consume", "replay", "experiment", "policy", "k
 # a value for each option, other than what the bases have
 SAMPLES: dict[str, list[str]] = {
     "--output": ["out2.csv"], "--into": ["out3.csv"], "--table": ["people"], "--replace": [],
-    "--report": ["r.json"], "--cells": ["struct"], "--dry-run": [], "--json": [],
+    "--report": ["r.json"], "--cells": ["struct"], "--dry-run": [], "--json": [], "--learn": ["diag"],
     "--policy": ["visits.yaml"], "--view": ["ward"], "--quasi": ["sex"], "--hierarchy": ["zip=prefix:5"],
     "--sensitive": ["sex"], "--plain": ["med"], "--subject": ["pid"], "--weight": ["age=9"], "--loss": ["age=rank"],
     "--at-most": ["age=0"], "--k": ["7"], "--sampling-weight": ["age"], "--special": ["1"],

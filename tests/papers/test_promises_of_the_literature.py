@@ -17,6 +17,7 @@ from shoal.promises.beta_likeness import BetaLikeness
 from shoal.promises.delta_presence import DeltaPresence
 from shoal.promises.k_map import KMap
 from shoal.promises.t_closeness import TCloseness
+from shoal.promises.trajectory_anonymity import TrajectoryAnonymity
 
 # Desfontaines, "k-map, the weird cousin of k-anonymity" and "delta-presence, for when being in the dataset is
 # sensitive": one ZIP code with 5 people of 10-19, 5 of 20-29, 10 of 30-39, 10 of 40-49 and 20 of 50 or more years
@@ -85,3 +86,25 @@ def test_wong_2006_a_half_of_a_group_may_have_a_named_value():
     both = table.with_columns(illness=pl.Series(["HIV", "HIV", "flu", "fever", "flu", "fever"]))
     broken = shoal.verify(both, promises=[promise], **asked).findings[0]
     assert (broken.kept, broken.reached, broken.broken) == (False, 1.0, 1)
+
+
+def test_nergiz_2009_what_is_released_of_a_trajectory_refers_to_k_of_them():
+    """Trajectory k-anonymity of Nergiz et al. 2009: all that is released of a trajectory refers to k trajectories.
+
+    By hand: each of the three boxes is shared by at least two people, so single rows are 2-anonymous; but only one
+    person went from the first to the third. If another goes the same way, each way is that of two.
+    """
+    way = {"ann": [1, 2], "bob": [1, 2], "cyd": [1, 3], "dan": [3, 3]}
+    boxes = {1: ("[0, 4]", "[8, 9]"), 2: ("[5, 9]", "[10, 12]"), 3: ("[5, 9]", "[13, 18]")}
+
+    def released(ways: dict[str, list[int]]) -> pl.DataFrame:
+        rows = [(who, *boxes[box]) for who, points in ways.items() for box in points]
+        return pl.DataFrame(rows, schema=["who", "place", "hour"], orient="row")
+
+    asked = {"quasi": ["place", "hour"], "subject": "who"}
+    assert shoal.verify(released(way), k=2, **asked).kept
+    found = shoal.verify(released(way), promises=[TrajectoryAnonymity(2)], **asked).findings[0]
+    assert (found.kept, found.reached) == (False, 1)
+    alike = released({**way, "cyd": [3, 1], "dan": [1, 3]})
+    assert shoal.verify(alike, promises=[TrajectoryAnonymity(2)], **asked).findings[0].reached == 2
+    assert not shoal.verify(alike, promises=[TrajectoryAnonymity(3)], **asked).kept

@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from cyclopts import Parameter
+
 from shoal.cli.options import Columns, Reading, read_table, wishes
 from shoal.cli.terminal import File, Json, Names, Whole, answer, as_json, names, progress, say
 from shoal.core.errors import UsageError
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Shown:
+    """What a comparison shows besides loss and risk, and where.
+
+    Parameters
+    ----------
+    learn
+        A column that is not quasi: how often a model trained on each release is right about it (extra `learn`).
+    report
+        Also draw loss against risk: .html with the table, or .svg.
+    json
+        Figures as JSON.
+    """
+
+    learn: str | None = None
+    report: str | None = None
+    json: Json = False
 
 
 def compare(
@@ -15,10 +39,9 @@ def compare(
     k: Names = None,
     l: float | None = None,
     t: float | None = None,
-    report: str | None = None,
+    shown: Shown = Shown(),
     reading: Reading = Reading(),
     seed: Whole = 0,
-    json: Json = False,
 ) -> None:
     """Methods and parameters side by side: what each loses against the risk it leaves.
 
@@ -36,12 +59,8 @@ def compare(
         Every group has at least l different values of each sensitive column.
     t
         Every group's sensitive values are spread like the whole table's, within t.
-    report
-        Also draw loss against risk: .html with the table, or .svg.
     seed
         The same seed gives the same figures.
-    json
-        Figures as JSON.
     """
     from shoal.connect import files
     from shoal.connect.formats import title_of
@@ -50,7 +69,7 @@ def compare(
     from shoal.release.promised import tightened
     from shoal.report.chart import draw
 
-    asked = wishes(columns, l=l, t=t)
+    asked, report, learn = wishes(columns, l=l, t=t), shown.report, shown.learn
     if not columns.quasi:
         asked.refuse("quasi", "no quasi columns", "name the columns an outsider may know")
     if columns.plain:
@@ -61,7 +80,7 @@ def compare(
     schema = schema_of(asked)
     promises, _ = tightened((), schema, asked)
     asked.done("a comparison")
-    frame = read_table(data, reading, schema.columns)
+    frame = read_table(data, reading, [*schema.columns, *([] if learn is None else [learn])])
     with progress("comparing") as tell:
         found = run(
             frame,
@@ -70,6 +89,7 @@ def compare(
             ks=ks,
             promises=promises,
             seed=seed,
+            learn=learn,
             progress=tell,
         )
     if report is not None:
@@ -77,7 +97,7 @@ def compare(
             found.page(f"Comparison of {title_of(data)}") if report.endswith(".html") else draw(found.chart()), report
         )
         say(f"report: {report}")
-    answer(as_json(found) if json else found.text())
+    answer(as_json(found) if shown.json else found.text())
 
 
 def _whole(word: str) -> int:

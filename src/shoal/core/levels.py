@@ -225,11 +225,7 @@ def nest(
     frame = pl.DataFrame([values.alias("value"), *[s.cast(pl.String).alias(f"{i}") for i, s in enumerate(labels)]])
     depth = len(labels)
     if depth > MOST_LEVELS:
-        raise UsageError(
-            f"{depth} levels are too many, at most {MOST_LEVELS} are allowed",
-            where=where,
-            hint="limit the length or depth of the hierarchy",
-        )
+        raise too_deep(depth, where)
     ordered = frame
     if values.null_count():  # a missing value comes last and stays apart until the root
         frame = frame.with_columns(
@@ -252,12 +248,50 @@ def nest(
                 where=where,
                 hint="each node must have one parent; rename the node or change the sizes",
             )
+
+    def label_at(level: int, first: NDArray[np.int64]) -> pl.Series:
+        return ordered[f"{level}"][first]
+
+    return in_runs(ordered["value"], codes, label_at, sizes, nested=broken is None)
+
+
+def too_deep(depth: int, where: str) -> UsageError:
+    """The error of a hierarchy with more levels than a byte can count.
+
+    >>> str(too_deep(200, "zip")).splitlines()[0]
+    'zip: 200 levels are too many, at most 127 are allowed'
+    """
+    return UsageError(
+        f"{depth} levels are too many, at most {MOST_LEVELS} are allowed",
+        where=where,
+        hint="limit the length or depth of the hierarchy",
+    )
+
+
+def in_runs(
+    values: pl.Series,
+    codes: Codes,
+    label_at: Callable[[int, NDArray[np.int64]], pl.Series],
+    sizes: Sequence[dict[str, float]] | None = None,
+    *,
+    nested: bool = True,
+) -> Levels:
+    """Levels from codes that are numbered already, node by node as they stand, a missing value last.
+
+    ``label_at`` says how values at some places read at a level, null where the value is missing. For ``sizes`` see
+    :func:`nest`. O(values) per level that is asked for.
+
+    >>> levels = in_runs(pl.Series(["a", "b"]), np.array([[0, 0], [1, 0]], np.int32), lambda at, rows: pl.Series(["*"]))
+    >>> levels.labels(1).to_list(), levels.costs(1).tolist()
+    (['*'], [1.0])
+    """
+    depth = codes.shape[1]
     present = max(1, len(values) - values.null_count())
-    first = [np.unique(codes[:, at], return_index=True)[1] for at in range(depth)]
 
     def make_labels(level: int) -> list[str]:
         unknown = SUPPRESSED if level else ""
-        return [unknown if label is None else label for label in ordered[f"{level}"][first[level]].to_list()]
+        read = label_at(level, run_starts(codes[:, level]))
+        return (read.fill_null(unknown) if read.null_count() else read).to_list()
 
     def make_costs(level: int) -> NDArray[np.float64]:
         if sizes is None:
@@ -269,7 +303,16 @@ def nest(
             out[:] = 1.0
         return out if level else np.zeros_like(out)  # level 0 is published as it is
 
-    return Levels(ordered["value"], codes, make_labels, make_costs, nested=broken is None)
+    return Levels(values, codes, make_labels, make_costs, nested=nested)
+
+
+def run_starts(codes: Codes) -> NDArray[np.int64]:
+    """Where the runs of equal codes begin.
+
+    >>> run_starts(np.array([0, 0, 1, 2, 2], np.int32)).tolist()
+    [0, 2, 3]
+    """
+    return np.flatnonzero(np.diff(codes, prepend=-1))
 
 
 def _runs(frame: pl.DataFrame, depth: int) -> Codes:
@@ -286,11 +329,10 @@ def _runs(frame: pl.DataFrame, depth: int) -> Codes:
 def _broken(frame: pl.DataFrame, codes: Codes) -> int | None:
     """The first level whose nodes are not runs of codes, or whose runs cross the next level's."""
     for at in range(codes.shape[1] - 1):
-        runs = int(codes[-1, at]) + 1 if len(codes) else 0
-        if runs != frame[f"{at}"].n_unique():
+        first = run_starts(codes[:, at])
+        if len(first) != frame[f"{at}"][first].n_unique():
             return at
-        parents = np.unique(codes[:, at].astype(np.int64) << 32 | codes[:, at + 1])
-        if len(parents) != runs:
+        if (np.diff(codes[:, at + 1]) > np.diff(codes[:, at])).any():
             return at
     return None
 

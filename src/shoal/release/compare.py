@@ -11,11 +11,13 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import PromiseError, UsageError
+from shoal.core.frames import require
 from shoal.core.notebook import Shown
 from shoal.core.release import read_alike, recode
 from shoal.core.schema import Schema
-from shoal.core.table import code
+from shoal.core.table import Table, code
 from shoal.measures.frontier import frontier
+from shoal.measures.learning import Learned, Learner
 from shoal.measures.loss import loss
 from shoal.measures.risk import risk
 from shoal.promises.base import Promise
@@ -47,6 +49,7 @@ class Row(msgspec.Struct, frozen=True):
     frontier: bool = False  # no other row has both less loss and less risk
     note: str = ""
     columns: dict[str, float] = {}  # mean loss of the cells of each quasi column
+    learned: Learned | None = None  # what a model learns from the release, where that was asked for
 
 
 class Comparison(Shown, msgspec.Struct, frozen=True):
@@ -68,7 +71,14 @@ class Comparison(Shown, msgspec.Struct, frozen=True):
     def text(self) -> str:
         """A table for a terminal; ``*`` marks the frontier."""
         head = f"  {'method':<18}{'k':>5}{'loss':>9}{'risk':>9}{'worst':>9}{'groups':>9}{'suppressed':>12}{'CPU s':>9}"
-        return "\n".join([head, *map(_line, self.rows)])
+        first = next((r.learned for r in self.rows if r.learned is not None), None)
+        if first is None:
+            return "\n".join([head, *map(_line, self.rows)])
+        foot = (
+            f"right: how often a model trained on the release is right about {first.target!r}; trained on the original "
+            f"{first.original:.1%}, guessing {first.guessed:.1%}"
+        )
+        return "\n".join([head + f"{'right':>9}", *map(_line, self.rows), "", foot])
 
     def chart(self) -> Scatter:
         """Loss against risk, a kind of point per method, and the staircase of the best."""
@@ -112,21 +122,52 @@ class Comparison(Shown, msgspec.Struct, frozen=True):
             high=1,
         )
 
+    def learning(self) -> Scatter:
+        """How often a model trained on each release is right, against risk; the original and guessing as lines."""
+        done = [(r, r.learned) for r in self._made() if r.learned is not None]
+        several = len({r.k for r, _ in done}) > 1
+        chances = [r.risk or 0.0 for r, _ in done]
+        ends = [0.0, max(chances, default=0.0)]
+        first = done[0][1]
+        lines = [("original", first.original), ("guessing the commonest", first.guessed)]
+        kinds = [Points(name, ends, [at, at], colour=7 - i, connect=True) for i, (name, at) in enumerate(lines)]
+        for at, name in enumerate(dict.fromkeys(r.method for r, _ in done)):
+            own = [(r, found) for r, found in done if r.method == name]
+            words = [f"k={r.k}" if several else name for r, _ in own]
+            kinds.append(Points(name, [r.risk or 0.0 for r, _ in own], [f.released for _, f in own], words, colour=at))
+        return Scatter(
+            name="learning",
+            title=f"What a model learns about {first.target}",
+            points=kinds,
+            x=Axis("mean chance of being found again", form="percent", low=0),
+            y=Axis("right about others", form="percent"),
+        )
+
     def _made(self) -> list[Row]:
         return [r for r in self.rows if r.gcp is not None and r.risk is not None]
 
     def page(self, title: str) -> str:
         """One self-contained HTML page."""
+        more = ["right"] if any(r.learned for r in self.rows) else []
+        width = 6 + len(more)
         rows = [
-            [r.method, r.k, *(["-"] * 6 if r.gcp is None else _cells(r)), r.note or ("frontier" if r.frontier else "")]
+            [
+                r.method,
+                r.k,
+                *(["-"] * width if r.gcp is None else _cells(r)),
+                r.note or ("frontier" if r.frontier else ""),
+            ]
             for r in self.rows
         ]
-        grid = Grid(["method", "k", "loss", "risk", "worst", "groups", "suppressed", "CPU s", ""], rows)
+        grid = Grid(["method", "k", "loss", "risk", "worst", "groups", "suppressed", "CPU s", *more, ""], rows)
         about = "Down and to the left is better: less lost, and a smaller chance that someone is found again."
         pictures = [Picture(self.chart(), about)]
         if any(r.columns for r in self._made()):
             which = "0 %: the cells are as they were; 100 %: nothing of the column is left."
             pictures.append(Picture(self.by_column(), which))
+        if any(r.learned for r in self._made()):
+            told = "Up and to the left is better: a model trained on the release is right about people it has not seen."
+            pictures.append(Picture(self.learning(), told))
         sections = [
             Section("Side by side", pictures),
             Section("All releases", [grid, Words("Every release was verified before it was measured.")]),
@@ -142,9 +183,12 @@ def compare(
     ks: Sequence[int] = (5,),
     promises: Sequence[Promise] = (),
     seed: int = 0,
+    learn: str | None = None,
     progress: Progress = lambda share, word: None,
 ) -> Comparison:
     """Each method with each k on one table, verified, measured; ``promises`` beside k hold for all.
+
+    ``learn`` names a column that a model is to predict from each release (:mod:`shoal.measures.learning`).
 
     >>> from shoal.core.schema import Column
     >>> schema = Schema({"age": Column("quasi")})
@@ -155,6 +199,7 @@ def compare(
     if not ks:
         raise UsageError("expected at least one k", where="compare")
     table = code(frame, schema)
+    learner = None if learn is None else _learner(frame, schema, table, learn, seed)
     people = None if schema.subject is None else frame[schema.subject]
     levels = {name: s.levels for name, s in table.sensitive.items() if s.levels is not None}
     for at, (method, k) in enumerate((m, k) for m in chosen for k in ks):
@@ -189,6 +234,7 @@ def compare(
                 found.suppressed,
                 seconds,
                 columns=found.columns,
+                learned=None if learner is None else learner.learned(labels, boxes),
             )
         )
     progress(1.0, "done")
@@ -211,6 +257,17 @@ def _chosen(methods: Sequence[TableMethod | str], ks: Sequence[int]) -> tuple[li
         else:
             found.append(TABLE_METHODS.decode(name, "method"))
     return found, skipped
+
+
+def _learner(frame: pl.DataFrame, schema: Schema, table: Table, target: str, seed: int) -> Learner:
+    if target in schema.quasi or target == schema.subject:
+        raise UsageError(
+            "a model learns it from the quasi columns, so it cannot be one of them, nor say who somebody is",
+            where=f"column {target!r}",
+            hint="name a sensitive or a plain column",
+        )
+    require(frame, [target], "learn")
+    return Learner(table, frame[target], seed)
 
 
 def _people_per_group(groups: np.ndarray, people: pl.Series | None) -> np.ndarray:
@@ -242,8 +299,8 @@ def _line(row: Row) -> str:
     start = f"{'*' if row.frontier else ' '} {row.method:<18}{row.k:>5}"
     if row.gcp is None:
         return f"{start}  {row.note}"
-    gcp, chance, worst, groups, suppressed, seconds = _cells(row)
-    return f"{start}{gcp:>9}{chance:>9}{worst:>9}{groups:>9}{suppressed:>12}{seconds:>9}"
+    gcp, chance, worst, groups, suppressed, *rest = _cells(row)
+    return f"{start}{gcp:>9}{chance:>9}{worst:>9}{groups:>9}{suppressed:>12}" + "".join(f"{word:>9}" for word in rest)
 
 
 def _cells(row: Row) -> list[str]:
@@ -254,4 +311,5 @@ def _cells(row: Row) -> list[str]:
         f"{row.groups or 0:,}",
         f"{row.suppressed or 0:,}",
         f"{row.seconds or 0:.2f}",
+        *([f"{row.learned.released:.1%}"] if row.learned is not None else []),
     ]

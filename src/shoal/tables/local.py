@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from shoal.core.errors import UsageError
 from shoal.core.table import Table
 from shoal.promises.base import Promise
 from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
+
+if TYPE_CHECKING:
+    from shoal.tables.improve import Improver
 
 Effort = Literal["low", "normal", "high"] | int
 NORMAL = 180_000  # of steps x (6 + k + k²/20): about what a step costs
@@ -31,9 +34,10 @@ class Local(TableMethod, frozen=True, tag="local"):
     no more than the price and still covers enough unassigned people (where a promise is not monotone, as many of its
     rows as keep it). Where there are too many level vectors to list, groups are grown from random rows by their nearest
     ones instead, region by region (:mod:`shoal.tables.regions`). Phase 2 draws rows by their loss, destroys their group
-    and one to three neighbours and rebuilds them around random rows; the better version stays (with ``high`` effort, at
-    first also one that is a little worse: threshold accepting). Promises hold after every step. Of a table of up to
-    twelve rows the best grouping is found, if the promises only count people.
+    and one to three neighbours and rebuilds them around random rows; the better version stays. With ``high`` effort, at
+    first also one that is a little worse does (threshold accepting); where that many steps are few for so many rows and
+    promises only count them, some groups at a time are opened anew (:mod:`shoal.tables.local_reopen`). Promises hold
+    after every step. Of a table of up to twelve rows the best grouping is found, if promises only count people.
 
     ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), up to four times as
     many where groups were grown in more than five columns, fewer in more than 20, and not more than 40 per row;
@@ -44,8 +48,8 @@ class Local(TableMethod, frozen=True, tag="local"):
     ``nothing``.
 
     Cost: phase 1 O(distinct rows x level vectors), of which most are skipped; or O(16,384 x columns / k) per row for
-    groups that are grown; phase 2 O(k² x columns) per step, up to eight parts at once on as many threads as cores.
-    Memory about 100 numbers per distinct row of a part of the table.
+    groups that are grown (half of that above 500,000 rows); phase 2 O(k² x columns) per step, up to eight parts at once
+    on as many threads as cores. Memory about 100 numbers per distinct row of a part of the table.
 
     >>> import polars as pl
     >>> from shoal.core.schema import Schema
@@ -105,12 +109,21 @@ class Local(TableMethod, frozen=True, tag="local"):
         size = table.size // (int(improver.labels.max()) + 1) if len(rules.kind) else 0
         steps = self.steps(max(rules.k, size), table.size, len(table.names), are_grown(pairs))
         try:
-            # with few steps per row, what was lost on the way would not be won back
-            heat = HEAT / rules.k if self.effort == "high" and steps >= OFTEN * table.size else 0.0
-            improver.run(steps, lambda share, word: progress(0.5 + share / 2, word), heat)
+            self._improve(improver, steps, lambda share, word: progress(0.5 + share / 2, word))
         except KeyboardInterrupt:
             if self.interrupted == "nothing":
                 raise
         labels = stir(view, rules, improver.labels, seed)
         limit = int(self.suppress * table.size)
         return Grouping(withhold(view, pairs, rules, labels, limit) if limit else labels)
+
+    def _improve(self, improver: Improver, steps: int, progress: Progress) -> None:
+        """Phase 2. With high effort, what else can be done for so many steps: warm ones, or larger ones."""
+        from shoal.tables.local_reopen import can_reopen, search
+
+        # with few steps per row, what was lost on the way would not be won back
+        warm = self.effort == "high" and steps >= OFTEN * len(improver.matrix)
+        if self.effort == "high" and not warm and can_reopen(improver):
+            search(improver, steps, progress)
+        else:
+            improver.run(steps, progress, HEAT / improver.rules.k if warm else 0.0)

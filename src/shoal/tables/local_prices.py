@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,21 +23,40 @@ EARLY = 0.8  # a level vector is looked at from this share of its mean cost on
 LARGE, EARLIER = 20, 0.75  # and from this share on where k is at least so large
 
 
-def open_tuples(matrix: Codes, pairs: Pairs, rules: Rules, progress: Progress = silent) -> Labels:
+class Schedule(NamedTuple):
+    """How the price rises: each round's over the last one's, and the share of its mean cost a vector is looked at from.
+
+    >>> Schedule(1.05, 0.8).step
+    1.05
+    """
+
+    step: float
+    early: float
+
+
+def usual(rules: Rules) -> Schedule:
+    """The schedule that promises like these fare best with."""
+    return Schedule(STEP if grows(rules) else COARSE, EARLIER if rules.k >= LARGE else EARLY)
+
+
+def open_tuples(
+    matrix: Codes, pairs: Pairs, rules: Rules, progress: Progress = silent, schedule: Schedule | None = None
+) -> Labels:
     """A label per row, -1 for rows that found no tuple; every group keeps the promises. All level vectors are tried."""
+    schedule = schedule or usual(rules)
     units, unit = _units(matrix, bool(grows(rules)))
     chosen, depth = _levels(pairs)
     tree = lattice.make_tree(pairs, chosen, depth)
     mean = lattice.mean_costs(tree, units)
     level = every_vector(depth)
-    gate = (EARLIER if rules.k >= LARGE else EARLY) * mean[np.arange(len(depth)), level].sum(1)
+    gate = schedule.early * mean[np.arange(len(depth)), level].sum(1)
     order = np.argsort(gate, kind="stable")
     blocks = _blocks(depth)
     keys = np.vstack(
         [lattice.block_keys(tree, units.codes, a, b, int(np.prod(depth[a:b]))) for a, b in itertools.pairwise(blocks)]
     )
     vectors = lattice.Vectors(level[order], _parts(level[order], depth, blocks), gate[order], np.zeros(len(order)))
-    label = _rise(keys, tree, units, vectors, rules, float(pairs.shape.weight.sum()), progress)
+    label = _rise(keys, tree, units, vectors, rules, float(pairs.shape.weight.sum()), schedule.step, progress)
     return label[unit]
 
 
@@ -57,6 +77,7 @@ def _rise(
     vectors: lattice.Vectors,
     rules: Rules,
     weight: float,
+    step: float,
     progress: Progress,
 ) -> Labels:
     n = len(units.count)
@@ -78,7 +99,7 @@ def _rise(
             keys, tree, units, vectors, alive, price, rules, plain, growing, table, work, state
         )
         progress(0.5 * (1 - state.sizes[1] / n), "opening groups")
-        price = max(price * (STEP if growing else COARSE), following)
+        price = max(price * step, following)
     return state.label
 
 

@@ -19,13 +19,14 @@ from shoal.kernels.tables.local_rest import absorb, grow_region, union_costs
 from shoal.promises.base import Promise
 from shoal.tables.base import Progress, TableMethod, silent
 from shoal.tables.improve import Improver, dense, draws, loss_of, make_index
-from shoal.tables.local_prices import WHOLE, lattice_size, open_tuples
+from shoal.tables.local_prices import WHOLE, Schedule, lattice_size, open_tuples
 from shoal.tables.regions import cut
 
 Codes = NDArray[np.int32]
 Labels = NDArray[np.int32]
 Rows = NDArray[np.int64]
-REGION = 16384  # rows among which groups are grown
+REGION = 16384  # rows among which groups are grown; half as many in tables of more than HUGE rows
+HUGE = 500_000
 FEW_GROUPS = 200  # times k: in tables of fewer rows cutting may do better than opening tuples
 RIVALRY = 100_000  # rows up to which other methods try their groups, too, where a promise is about values
 GIVEN_BACK = 256  # groups that the rest took in and may not need
@@ -34,10 +35,17 @@ DRAWN = 200  # sets of k rows that are tried
 DEAR = 5_000  # rows up to which a method tries whose cost is the square of them over k
 
 
-def start(matrix: Codes, pairs: Pairs, rules: Rules, seed: int = 0, progress: Progress = silent) -> Labels:
+def start(
+    matrix: Codes,
+    pairs: Pairs,
+    rules: Rules,
+    seed: int = 0,
+    progress: Progress = silent,
+    schedule: Schedule | None = None,
+) -> Labels:
     """A label for every row; every group keeps the promises, if all rows as one group do."""
     if not are_grown(pairs):
-        labels = open_tuples(matrix, pairs, rules, progress)
+        labels = open_tuples(matrix, pairs, rules, progress, schedule)
         rest = np.flatnonzero(labels < 0)
         if len(rest) >= rules.k:
             more = _grow(matrix, rest, pairs, rules, seed)
@@ -199,7 +207,8 @@ def unite(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels, group: int)
 def _grow(matrix: Codes, rest: Rows, pairs: Pairs, rules: Rules, seed: int, progress: Progress = silent) -> Labels:
     """Groups grown among the rows ``rest``, region by region, on as many threads as there are cores; -1: left over."""
     codes = np.ascontiguousarray(matrix[rest])
-    region = cut(codes, pairs.shape, max(REGION, 8 * rules.k)).of(codes)
+    most = REGION if len(rest) <= HUGE else REGION // 2
+    region = cut(codes, pairs.shape, max(most, 8 * rules.k)).of(codes)
     plain = bool(only_counts_rows(rules))
     order = np.argsort(region, kind="stable")
     parts = np.split(order, np.cumsum(np.bincount(region))[:-1])

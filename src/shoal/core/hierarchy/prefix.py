@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy.base import Hierarchy, LabelBytes, Labeller
-from shoal.core.levels import Codes, Levels, code_of, nest
+from shoal.core.levels import MOST_LEVELS, Codes, Levels, code_of, in_runs, nest, run_starts, too_deep
 from shoal.kernels.shared.labels import prefixes
 
 
@@ -36,6 +36,8 @@ class Prefix(Hierarchy, frozen=True, tag="prefix"):
 
     def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
         """See :class:`Hierarchy`. Costs O(values x length)."""
+        if not self.words:
+            return self._compile_characters(values.cast(pl.String), where)
         text = values.cast(pl.String).to_frame("v")
         kept = text.select(self._keep(self.length - level).alias(f"{level}") for level in range(self.length))
         root = pl.Series([SUPPRESSED] * len(values), dtype=pl.String)
@@ -43,6 +45,38 @@ class Prefix(Hierarchy, frozen=True, tag="prefix"):
         columns = [distinct[c] for c in distinct.columns]
         levels = nest(columns[0], columns, where=where)
         return levels, code_of(levels, kept["0"])
+
+    def _compile_characters(self, text: pl.Series, where: str) -> tuple[Levels, Codes]:
+        """In sorted texts, those that begin alike stand together: how far neighbours agree gives every level's runs."""
+        if self.length >= MOST_LEVELS:
+            raise too_deep(self.length + 1, where)
+        order = None if text.is_sorted(nulls_last=True) else text.arg_sort(nulls_last=True)
+        sorted_text = (text if order is None else text[order]).alias("v")
+        known = sorted_text.drop_nulls()
+        agree, long = _agreeing(known, self.length)
+        equal = (agree == long[1:]) & (agree == long[:-1])
+        codes = np.zeros((len(text), self.length + 1), np.int32)
+        for level in range(self.length):
+            count = self.length - level
+            beyond = (long > count) if level else (long >= count)  # a text that ends here is a node of its own
+            alike = equal | ((agree >= count) & beyond[1:] & beyond[:-1])
+            codes[1 : len(known), level] = np.cumsum(~alike)
+            codes[len(known) :, level] = codes[len(known) - 1, level] + 1 if len(known) else 0
+        own = codes[:, 0].copy()
+        first = run_starts(own)
+        cut = sorted_text.str.slice(0, self.length)[first]
+
+        def label_at(level: int, rows: NDArray[np.int64]) -> pl.Series:
+            if level == self.length:
+                return pl.repeat(SUPPRESSED, len(rows), dtype=pl.String, eager=True)
+            return cut[rows].to_frame("v").select(self._keep(self.length - level)).to_series()
+
+        levels = in_runs(cut, np.ascontiguousarray(codes[first]) if len(first) < len(codes) else codes, label_at)
+        if order is None:
+            return levels, own
+        spread = np.empty_like(own)
+        spread[order.to_numpy()] = own
+        return levels, spread
 
     def labeller(self, *, where: str = "hierarchy") -> Labeller:
         """See :class:`Hierarchy`."""
@@ -81,3 +115,23 @@ class Prefix(Hierarchy, frozen=True, tag="prefix"):
         # pad to the length first: a short value must not stand out by falling away later
         padded = cut.str.pad_end(self.length, "*") if count < self.length else cut
         return pl.when(text.str.len_chars() <= count).then(text).otherwise(padded)
+
+
+def _agreeing(text: pl.Series, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """How many first characters each text has in common with the one before it, and how long each is; up to ``most``.
+
+    The lengths are counted one further, so that a longer text is told from one that ends there.
+    """
+    long = text.str.len_chars().to_numpy().astype(np.int64)
+    width = int(min(most, long.max(initial=0)))
+    joined = str(text.str.slice(0, width).str.pad_end(width, "\0").str.join("").item()) if len(text) else ""
+    plain = joined.isascii()
+    letters = np.frombuffer(joined.encode("ascii" if plain else "utf-32-le"), np.uint8 if plain else np.uint32)
+    square = letters.reshape(len(text), width)
+    agree = np.zeros(max(0, len(text) - 1), np.int64)
+    alike = np.ones(len(agree), np.bool_)
+    for at in range(width):
+        alike &= square[1:, at] == square[:-1, at]
+        agree += alike
+    shorter = np.minimum(long[1:], long[:-1])
+    return np.minimum(agree, shorter), np.minimum(long, most + 1)

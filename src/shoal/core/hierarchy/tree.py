@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import InputError, UsageError
 from shoal.core.hierarchy.base import Hierarchy, Labeller
-from shoal.core.levels import Codes, Levels, code_of, nest
+from shoal.core.levels import Codes, Levels, code_of, in_runs, nest
 from shoal.core.originals import register
 
 Paths = dict[str, list[str]]  # leaf -> its labels, the leaf first, the root last
+_JOINT = " … "  # between the first and the last value of a node that was built
 _SPAN = re.compile(r"^[\[(]?\s*(-?\d+(?:\.\d+)?)\s*(?:-|–|\.\.+|,|to)\s*(-?\d+(?:\.\d+)?)\s*([\])[]?)$")
 
 
@@ -68,6 +71,9 @@ class Tree(Hierarchy, frozen=True, tag="tree"):
 
     def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
         """See :class:`Hierarchy`. Costs O(leaves x levels)."""
+        texts = values.dtype == pl.String
+        if self.children is not None and texts and not values.str.contains(_JOINT, literal=True).any():
+            return _compile_grown(values, self.children)
         paths = self.paths(values, where=where)
         depth = len(next(iter(paths.values()))) if paths else 2
         text = leaf_texts(values)
@@ -226,7 +232,36 @@ def _grown(values: Sequence[str], children: int) -> Paths:
 
 
 def _between(members: Sequence[str]) -> str:
-    return members[0] if len(members) == 1 else f"{members[0]} … {members[-1]}"
+    return members[0] if len(members) == 1 else f"{members[0]}{_JOINT}{members[-1]}"
+
+
+def _compile_grown(values: pl.Series, children: int) -> tuple[Levels, Codes]:
+    """As :func:`_grown`, for different texts none of which could be taken for a label: no path is written out."""
+    order = None if values.is_sorted(nulls_last=True) else values.arg_sort(nulls_last=True)
+    texts = values if order is None else values[order]
+    known = len(texts) - texts.null_count()
+    depth, span = 1, 1
+    while span < known:
+        span, depth = span * children, depth + 1
+    at = np.arange(len(texts))
+    codes = np.zeros((len(texts), max(2, depth)), np.int32)
+    for level in range(codes.shape[1] - 1):
+        codes[:known, level] = at[:known] // children**level
+        codes[known:, level] = codes[known - 1, level] + 1 if known else 0
+
+    def label_at(level: int, first: NDArray[np.int64]) -> pl.Series:
+        if level == codes.shape[1] - 1:
+            return pl.repeat(SUPPRESSED, len(first), dtype=pl.String, eager=True)
+        last = np.append(first, len(texts))[1:] - 1
+        low, high = texts[first], texts[last]
+        return pl.select(pl.when(pl.Series(first < last)).then(low + _JOINT + high).otherwise(low)).to_series()
+
+    levels = in_runs(texts, codes, label_at)
+    if order is None:
+        return levels, codes[:, 0].copy()
+    own = np.empty(len(texts), np.int32)
+    own[order.to_numpy()] = codes[:, 0]
+    return levels, own
 
 
 def _inside(leaf: str, label: str) -> bool:
