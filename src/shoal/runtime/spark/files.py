@@ -7,11 +7,13 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import polars as pl
 
 from shoal.connect.formats import format_of, parts_of
-from shoal.connect.pieces import write_pieces
+from shoal.connect.pieces import write_scan
 from shoal.connect.scan import scanned
 from shoal.connect.sql import is_address
 from shoal.core.errors import UsageError
@@ -22,7 +24,11 @@ from shoal.release.regional.files import private_folder
 from shoal.release.table import TableJob
 from shoal.runtime.spark.session import checkpoints_in, local_session
 from shoal.runtime.spark.table import released
+from shoal.runtime.spark.work import FIGURES
 from shoal.tables.base import Progress, silent
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def release_files(
@@ -51,12 +57,12 @@ def release_files(
         source.lazy.sink_parquet(pl.PartitionBy(place, max_rows_per_file=LARGEST))
         source.check()
         most = LARGEST if job.memory is None else min(LARGEST, rows_that_fit(job.memory, len(job.schema.columns)) // 2)
-        release = released(job, session.read.parquet(str(place)), most=most, progress=progress)
-        release.data.write.parquet(str(folder / "release"))
-        pieces = sorted((folder / "release").glob("*.parquet"))
+        release = released(job, session.read.parquet(str(place)), most=most, progress=progress, steady=True)
+        rows = _rows_of(release.data, folder, as_judged=job.view is None and job.schema.subject is None)
+        progress(0.95, f"writing {release.report.released:,} rows")
         kind = "csv" if target == "-" else format_of(target) if target is not None else "parquet"
         made = str(folder / "out") if target in (None, "-") else str(target)
-        write_pieces(pieces, made, separator=separator or ",", kind=kind)
+        write_scan(rows, made, separator=separator or ",", kind=kind)
         if target == "-":
             with Path(made).open("rb") as whole:
                 shutil.copyfileobj(whole, sys.stdout.buffer, 1 << 20)
@@ -64,3 +70,14 @@ def release_files(
     release.data = None if target in (None, "-") else pl.LazyFrame()
     release.written = True
     return release
+
+
+def _rows_of(data: DataFrame, folder: Path, *, as_judged: bool) -> pl.LazyFrame:
+    """The rows of a release: from the very files that were judged, where nothing has to be taken away or put in."""
+    if as_judged:
+        files = sorted(unquote(urlsplit(file).path) for file in data.inputFiles())
+        if files and all(Path(file).is_file() for file in files):
+            return pl.scan_parquet(files).filter(pl.col(FIGURES).is_null()).select(data.columns)
+    place = folder / "release"
+    data.write.parquet(str(place))
+    return pl.scan_parquet(sorted(place.glob("*.parquet")))
