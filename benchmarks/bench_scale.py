@@ -6,9 +6,9 @@
     SHOAL_SCALE_DATA=folder make bench BENCH=scale          where the generated rows are kept for the next run
 
 Each run is a process of its own: CPU and the greatest memory are those of it and of all that it started (Spark's Java
-and its Python workers, too), read ten times a second: the last tenth of a second is not in it. The
-10^6 rows are released twice, as one table and in regions: the loss of the second is asked to be at most 1.03 times that
-of the first. Peak memory is asked to stay under 4 GB; the limit given to the command is 2 GB.
+and its Python workers, too), read every half second: the last of these is not in it. The 10^6 rows are released twice,
+as one table and in regions: the loss of the second is asked to be at most 1.03 times that of the first. Peak memory is
+asked to stay under 4 GB; the limit given to the command is 2 GB.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def generate(rows: int, folder: Path) -> None:
 
 
 class Used(threading.Thread):
-    """What a process and all it started have used, looked at ten times a second until it ends.
+    """What a process and all it started have used, looked at every half second until it ends.
 
     The system counts for a process only those children that it waited for, and Python does not wait for Spark's Java.
     """
@@ -81,7 +81,7 @@ class Used(threading.Thread):
             except psutil.Error:
                 break
             self.peak = max(self.peak, together)
-            time.sleep(0.1)
+            time.sleep(0.5)
 
 
 def run(data: Path, out: Path, *more: str, cores: int | None = None) -> dict[str, float]:
