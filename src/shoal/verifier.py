@@ -215,7 +215,7 @@ def _codes(series: pl.Series) -> NDArray[np.int32]:
         return group(series.struct.unnest(), series.struct.fields)
     if series.dtype == pl.Categorical and len(series):  # a number per text already, but with gaps
         numbers = series.to_physical()
-        places = numbers.fill_null(int(numbers.max() or 0) + 1).to_numpy()  # type: ignore[call-overload]
+        places = numbers.fill_null(int(numbers.drop_nulls().to_numpy().max(initial=0)) + 1).to_numpy()
         used = np.zeros(int(places.max()) + 1, np.int32)
         used[places] = 1
         return np.asarray((np.cumsum(used, dtype=np.int32) - 1)[places])
