@@ -65,6 +65,14 @@ class Plan:
         """The seed of one region; of a table that is one region, the seed itself."""
         return self.seed if self.parts == 1 else int(draws(self.seed, 0x7E61 + region, 1)[0] >> np.uint64(1))
 
+    def columns_of_few_cells(self) -> list[str]:
+        """Quasi columns that are published as so few texts only, nodes or intervals, that all fit in memory."""
+        if self.typed:
+            return []
+        known = {name: self.domain.compiled[name][0] for name in self.schema.quasi}
+        most = {n: FEW_VALUES if levels.numbers is None else FEW_NUMBERS for n, levels in known.items()}
+        return [n for n, levels in known.items() if levels.size <= most[n] and not levels.most]
+
 
 @dataclass(frozen=True)
 class Solved:
@@ -99,7 +107,7 @@ def solve(
     table = replace(code(frame, schema, domain=plan.domain), parts=plan.parts)
     grouping = plan.method.group(table, plan.promises, seed=plan.seed_of(region), progress=progress)
     labels, boxes = read_alike(table, grouping.labels, grouping.floor)
-    few = [n for n, x in zip(table.names, table.levels, strict=True) if _has_few_cells(x)] if categories else []
+    few = plan.columns_of_few_cells() if categories else []
     released, groups = recode(frame, schema, table, labels, boxes, typed=plan.typed, categories=few)
     kept = np.flatnonzero(groups >= 0)
     bucket = _buckets(plan, table, labels, boxes.low, boxes.high)[groups[kept]]
@@ -113,11 +121,6 @@ def solve(
         _shared_by(table),
         int((labels < 0).sum()),
     )
-
-
-def _has_few_cells(levels: Levels) -> bool:
-    """Whether a column can be published as so few texts only that all fit in memory, as nodes or as intervals."""
-    return levels.size <= (FEW_VALUES if levels.numbers is None else FEW_NUMBERS) and not levels.most
 
 
 def _buckets(plan: Plan, table: Table, labels: NDArray[np.int32], low: Codes, high: Codes) -> NDArray[np.int32]:

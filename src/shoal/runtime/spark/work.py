@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from shoal.connect.pieces import with_texts
 from shoal.core.errors import ShoalError
 from shoal.core.keys import KeyRing
 from shoal.core.order import publication_order
@@ -145,18 +146,21 @@ def judging(plan: Plan, whole: Mapping[str, Whole], role: str, empty: pl.DataFra
 
     What regions told stands in no bucket and is passed on.
     """
+    # texts that stand for few different cells are sorted and compared faster as categories; the driver finds
+    # them, because a plan travels without its compiled hierarchies
+    few = plan.columns_of_few_cells()
 
     def work(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
         bucket = key[0].as_py()
         if bucket is None:
             return table
-        rows = frame_of(table).drop(FIGURES)
+        rows = frame_of(table).drop(FIGURES).with_columns(pl.col(few).cast(pl.Categorical))
         court = Court(Judge(plan.schema, plan.promises), sensitive_levels(plan), whole)
         judged = court.bucket(rows.drop(BUCKET))
         seed = plan.seed if plan.buckets == 1 else int(draws(plan.seed, 0x0DE4 + int(bucket), 1)[0] >> np.uint64(1))
         order = publication_order(rows.drop(BUCKET, PERSON, strict=False), seed, role)
-        ordered = rows[order].with_columns(pl.lit(None, dtype=pl.String).alias(FIGURES)).select(empty.columns)
-        return arrow_of(pl.concat([ordered, _told(empty, {"judged": judged})]))
+        ordered = with_texts(rows[order]).with_columns(pl.lit(None, dtype=pl.String).alias(FIGURES))
+        return arrow_of(pl.concat([ordered.select(empty.columns), _told(empty, {"judged": judged})]))
 
     return work
 
