@@ -224,7 +224,7 @@ class MethodRunner:
                 pl.Series(OFFSET, [r.offset for r in kept], dtype=pl.Int64),
                 pl.Series(KEY, self._keys(kept), dtype=pl.String),
             ]
-            self._runner.feed(frame.hstack(beside))
+            self._runner.feed(pl.DataFrame([*frame.get_columns(), *beside]))
         return self._published(), [records[at] for at in refused]
 
     def tick(self, now: int) -> Dressed:
