@@ -68,10 +68,12 @@ def verify(
     every_row: bool = False,
     register: Callable[[pl.DataFrame, NDArray[np.int32]], Coverage] | None = None,
     whole: Mapping[str, Whole] | None = None,
+    labels: NDArray[np.int32] | None = None,
 ) -> Verdict:
     """Judge released rows against promises. O(rows x columns + rows log rows).
 
-    ``register`` says, of rows and their groups, which people of a register each group may stand for.
+    ``register`` says, of rows and their groups, which people of a register each group may stand for. ``labels`` are
+    those of :func:`group`, if they are at hand and every row is released.
 
     A row that shows nothing, neither quasi nor sensitive values, is withheld, not released: that is how other tools
     write it. Where ``every_row`` is known to be released, stars may be people's own values. A release may be judged
@@ -92,9 +94,8 @@ def verify(
         )
     shown = np.ones(released.height, np.bool_) if every_row else ~withheld(released, quasi)
     frame = released.filter(pl.Series(shown)) if not shown.all() else released
-    groups = grouped(
-        frame, quasi, sensitive, None if people is None else people.filter(pl.Series(shown)), levels, whole
-    )
+    crowd = None if people is None else people.filter(pl.Series(shown))
+    groups = grouped(frame, quasi, sensitive, crowd, levels, whole, labels if every_row else None)
     if register is not None:
         groups = replace(groups, register=register(frame, groups.labels))
     findings = tuple(p.judge(groups) for p in promises)
@@ -108,6 +109,7 @@ def grouped(
     people: pl.Series | None = None,
     levels: Mapping[str, Levels] | None = None,
     whole: Mapping[str, Whole] | None = None,
+    labels: NDArray[np.int32] | None = None,
 ) -> Groups:
     """The groups of a table: rows that read alike in every quasi column.
 
@@ -115,9 +117,8 @@ def grouped(
     [1, 2]
     """
     crowd = None if people is None else _codes(people)
-    return Groups(
-        group(frame, quasi), {name: frame[name] for name in sensitive}, crowd, levels or {}, whole=whole or {}
-    )
+    alike = group(frame, quasi) if labels is None else labels
+    return Groups(alike, {name: frame[name] for name in sensitive}, crowd, levels or {}, whole=whole or {})
 
 
 def withheld(frame: pl.DataFrame, quasi: Sequence[str]) -> NDArray[np.bool_]:
@@ -212,6 +213,12 @@ def intersection(
 def _codes(series: pl.Series) -> NDArray[np.int32]:
     if series.dtype == pl.Struct:  # all it shows, not its text alone
         return group(series.struct.unnest(), series.struct.fields)
+    if series.dtype == pl.Categorical and len(series):  # a number per text already, but with gaps
+        numbers = series.to_physical()
+        places = numbers.fill_null(int(numbers.drop_nulls().to_numpy().max(initial=0)) + 1).to_numpy()
+        used = np.zeros(int(places.max()) + 1, np.int32)
+        used[places] = 1
+        return np.asarray((np.cumsum(used, dtype=np.int32) - 1)[places])
     series = comparable(series)
     if len(series) <= FEW_ROWS and series.dtype == pl.String:
         known: dict[str | None, int] = {}

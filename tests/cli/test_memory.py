@@ -179,7 +179,9 @@ def test_the_private_folder_is_private(shoal, tmp_path, table, little_memory, mo
     monkeypatch.setattr(
         files,
         "solve",
-        lambda *a: (modes.append([f.stat().st_mode & 0o777 for f in tmp_path.glob(".shoal-*")]), solve(*a))[1],
+        lambda *a, **k: (modes.append([f.stat().st_mode & 0o777 for f in tmp_path.glob(".shoal-*")]), solve(*a, **k))[
+            1
+        ],
     )
     assert shoal("anonymize", "t.csv", *ASKED, "--effort", "low", "--memory", "300MB", "-o", "r.csv").returncode == 0
     assert modes

@@ -50,7 +50,7 @@ def main(folder: Path) -> None:
     killed: list[int] = []
 
     def disturb(share: float, word: str) -> None:
-        if "regions" in word and not killed:
+        if share >= 0.2 and not killed:  # rows are parted, and their regions are solved next
             killed.append(executors(app)[0])
             os.kill(killed[0], signal.SIGKILL)
 

@@ -11,6 +11,7 @@ import pytest
 import shoal
 from shoal.core.errors import InputError, PromiseError, UsageError
 from shoal.policy.load import parse
+from tests.cli.in_process import call
 
 pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("ignore")]
 ASKED: dict[str, Any] = {"series": True, "id": "who", "sensitive": ["tariff"], "k": 6, "p": 3, "seed": 4}
@@ -106,6 +107,36 @@ def test_a_region_that_cannot_keep_a_promise_joins_the_one_beside_it(spark):
     verdict = shoal.verify(frame_of(release.data), sensitive=["tariff"], k=4, p=2, l=1.2)
     assert verdict.kept, str(verdict)
     assert "in 2 regions" in " ".join(release.report.notes)  # of three, the highest is not one
+
+
+def test_the_command_releases_curves_of_a_file(spark, tmp_path):
+    """One region: the curves that the command releases without Spark, in a file that the ordinary verifier passes."""
+    meters(120).write_csv(tmp_path / "t.csv")
+    words = ["anonymize", "t.csv", "--series", "--id", "who", "--sensitive", "tariff", "--k", "6", "--p", "3"]
+    words += ["--seed", "4"]
+    done = call([*words, "--engine", "spark", "-o", "spark.csv", "--report", "spark.json"], tmp_path, None, {})
+    assert done.returncode == 0, done.stderr
+    assert "VERIFIED" in done.stderr
+    here = call([*words, "-o", "here.csv"], tmp_path, None, {})
+    assert here.returncode == 0, here.stderr
+    rows, expected = (pl.read_csv(tmp_path / f"{name}.csv") for name in ("spark", "here"))
+    assert rows.sort(rows.columns).equals(expected.sort(rows.columns))
+    verified = call(["verify", "spark.csv", "--k", "6", "--p", "3", "--sensitive", "tariff"], tmp_path, None, {})
+    assert verified.returncode == 0, verified.stderr
+    assert {f.name for f in tmp_path.iterdir()} == {"t.csv", "spark.csv", "spark.json", "here.csv"}
+
+
+def test_what_the_command_cannot_do_with_curves_on_spark_is_refused_before_it_writes(spark, tmp_path):
+    meters(120).write_csv(tmp_path / "t.csv")
+    words = ["anonymize", "t.csv", "--series", "--id", "who", "--k", "6", "--p", "3", "--engine", "spark"]
+    for more, word in ((["--report", "r.html"], "not pictured"), (["--compact"], "released without it")):
+        done = call([*words, "-o", "out.csv", *more], tmp_path, None, {})
+        assert done.returncode == 2
+        assert word in done.stderr
+        assert "hint:" in done.stderr
+        assert {f.name for f in tmp_path.iterdir()} == {"t.csv"}
+    with pytest.raises(UsageError, match="in memory"):
+        shoal.anonymize(meters(90), **ASKED, engine="spark")
 
 
 def test_a_policy_hides_and_masks(spark):

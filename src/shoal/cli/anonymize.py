@@ -94,6 +94,9 @@ def beyond_memory(job: Job, data: str, to: To, reading: Reading) -> Release | No
     if getattr(job, "engine", "here") == "spark":
         from shoal.runtime.spark.files import release_files
 
+        if job.noun == "curves" and to.report is not None and Path(to.report).suffix not in (".json", ".txt"):
+            hint = "write the report as .json or .txt"
+            raise UsageError("curves that are released on Spark are not pictured", where="--report", hint=hint)
         target = None if to.dry_run else to.output or "-"
         with progress("anonymizing") as tell:
             return release_files(job, data, target, types=types, separator=reading.split, progress=tell)

@@ -216,7 +216,7 @@ class How:
     memory
         Memory a table may take (2GB; by default half of what is free): a larger one is released in regions.
     engine
-        `spark`: release a table of files on Spark (extra `spark`), on this machine or where SPARK_MASTER says.
+        `spark`: release files of a table or of curves on Spark (extra `spark`), here or where SPARK_MASTER says.
     """
 
     method: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import polars as pl
 
@@ -13,6 +14,7 @@ from shoal.connect.formats import Format, format_of
 from shoal.core.errors import OutputError, UsageError
 
 ROWS = 1 << 19
+_Frame = TypeVar("_Frame", pl.DataFrame, pl.LazyFrame)
 
 
 def write_pieces(pieces: Sequence[Path], target: str, *, separator: str = ",", kind: Format | None = None) -> None:
@@ -26,12 +28,23 @@ def write_pieces(pieces: Sequence[Path], target: str, *, separator: str = ",", k
     ...     Path(folder, "r.csv").read_text()
     'age\\n"[20, 29]"\\n"[20, 29]"\\n'
     """
+    write_scan(with_texts(pl.scan_parquet(list(pieces))), target, separator=separator, kind=kind)
+
+
+def write_scan(scan: pl.LazyFrame, target: str, *, separator: str = ",", kind: Format | None = None) -> None:
+    """Write rows that are scanned from files, in their order, as :func:`write_pieces` does.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_scan(pl.LazyFrame({"age": ["*"]}), f"{folder}/r.csv")
+    ...     Path(folder, "r.csv").read_text()
+    'age\\n*\\n'
+    """
     kind = kind or format_of(target)
     if kind not in ("csv", "parquet", "ndjson"):
         raise UsageError(
             "a table beyond memory is written to a file", where=target, hint="write CSV, Parquet or NDJSON"
         )
-    scan = pl.scan_parquet(list(pieces))
     if kind == "csv" and any(dtype.is_nested() for dtype in scan.collect_schema().dtypes()):
         raise UsageError("CSV has no place for cells with parts", where=target, hint="write Parquet or NDJSON")
     with replacing(Path(target)) as out:
@@ -46,6 +59,15 @@ def write_pieces(pieces: Sequence[Path], target: str, *, separator: str = ",", k
             scan.sink_csv(out, separator=separator, maintain_order=True)
         if not packed:  # of a compressed file the checksum of its format tells
             _compare(scan, out, target, kind, separator)
+
+
+def with_texts(rows: _Frame) -> _Frame:
+    """Rows whose categories are texts again: the list of a column's categories would travel with every part of it.
+
+    >>> with_texts(pl.DataFrame({"age": ["*"]}, schema={"age": pl.Categorical})).dtypes
+    [String]
+    """
+    return rows.with_columns(pl.col(pl.Categorical).cast(pl.String))
 
 
 def _write_packed(scan: pl.LazyFrame, out: Path, kind: Format, separator: str) -> None:

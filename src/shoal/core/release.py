@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -166,11 +166,13 @@ def recode(
     boxes: Boxes,
     *,
     typed: bool = False,
+    categories: Collection[str] = (),
 ) -> tuple[pl.DataFrame, NDArray[np.int32]]:
     """The released frame, and the group of every input row (-1: withheld).
 
     Quasi columns become text (or structs), once per group and then spread over its rows; sensitive and plain
-    columns are untouched; subjects, identifiers and undeclared columns are not in it.
+    columns are untouched; subjects, identifiers and undeclared columns are not in it. Columns named in ``categories``
+    have few different texts: they are kept as polars' categories, which are spread, sorted and judged at less cost.
 
     >>> from shoal.core.schema import Column
     >>> from shoal.core.table import code
@@ -192,6 +194,8 @@ def recode(
             cells = table.levels[j].text(*boxes.column(j))
             if typed:
                 cells = typed_cells(cells)
+            elif name in categories:
+                cells = cells.cast(pl.Categorical)
             columns.append(cells.gather(groups[kept]).alias(name))
         else:
             columns.append(taken(frame[name], None if len(kept) == frame.height else kept))

@@ -78,6 +78,7 @@ class Table:
     register: Register | None = None
     whole: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)  # of a part: see Domain.shares
     limits: Mapping[int, int] = field(default_factory=dict)  # the highest level that a column may be published at
+    parts: int = 1  # this table is one of so many that are released by themselves
 
     @property
     def size(self) -> int:

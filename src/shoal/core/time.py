@@ -41,6 +41,7 @@ LENGTH = {
     "w": 604800 * SECOND,
 }
 LAST = 253_402_300_799 * SECOND  # the end of the year 9999
+FEW = 1_000  # texts that are read one by one before polars has begun
 AHEAD = 3600 * SECOND  # where nobody says otherwise, one person more than an hour ahead moves no clock
 WEEK = 7 * 24 * 60  # minutes
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -120,6 +121,8 @@ def micros(values: pl.Series | Sequence[Any] | NDArray[Any], unit: Unit = "s") -
         return _scaled(values.cast(pl.Int64, strict=False).fill_null(-1).to_numpy(), unit)
     if dtype.is_numeric():
         return _scaled(values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy(), unit)
+    if dtype == pl.String and len(values) <= FEW:
+        return np.fromiter(map(scale(unit), values.to_list()), np.int64, len(values))
     if dtype in (pl.String, pl.Categorical, pl.Enum):
         return _texts(values.cast(pl.String).str.strip_chars(" \t\r\n"), unit)
     return np.full(len(values), -1, np.int64)

@@ -45,6 +45,7 @@ def curves_of_options(wishes: Wishes) -> CurvesJob:
         compact=is_compact(wishes),
         cells=wishes.one_of("cells", "text", "struct"),
         representatives=with_means(wishes, promises),
+        engine=wishes.one_of("engine", "here", "spark"),
         **reported(wishes, more),
     )
 

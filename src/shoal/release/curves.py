@@ -46,9 +46,16 @@ class CurvesJob(Job):
     compact: bool = False  # a row per group instead of one per record
     representatives: bool = False  # the mean of each P-subgroup is published, too
     reading: Mapping[str, Any] = field(default_factory=dict)
+    engine: str = "here"  # or spark, which is for curves that are read from files: see runtime.spark
 
     def run(self, data: Any, *, progress: Progress = silent) -> Release:
         """See :class:`Job`. Costs what the series method costs."""
+        if self.engine != "here":
+            raise UsageError(
+                "has no effect on curves that are in memory",
+                where="engine",
+                hint="leave it out; `shoal anonymize` on the command line reads curves from files",
+            )
         source = data if self.policy is None or self.view is None else self._shown(from_any(data)[0])
         promise, others = about_curves(self.promises)
         reading = dict(self.reading)

@@ -136,6 +136,7 @@ def _curves_of_policy(policy: Policy, chosen: View, view: RoleView, more: dict[s
         compact=is_compact(wishes),
         cells=wishes.one_of("cells", "text", "struct"),
         representatives=with_means(wishes, more["promises"]),
+        engine=wishes.one_of("engine", "here", "spark"),
         **reported(wishes, more),
     )
     return dataclasses.replace(job, reading={**reading, **view_reading(policy, view)})

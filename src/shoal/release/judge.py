@@ -72,6 +72,7 @@ class Judge:
         every_row: bool = False,
         nodes: Mapping[str, Nodes] | None = None,
         whole: Mapping[str, Whole] | None = None,
+        labels: NDArray[np.int32] | None = None,
     ) -> Verdict:
         """The verdict on released rows.
 
@@ -79,6 +80,7 @@ class Judge:
         ``levels`` those of sensitive columns, if they are at hand; ``every_row``: none stands for a withheld one;
         ``nodes`` the values under each label of quasi columns, if they are at hand.
         ``whole``: these are some of the released rows, and so are the sensitive values of all spread.
+        ``labels``: the verifier has grouped these rows before.
         """
         if not self.promises:
             raise UsageError("no promise to judge", where="verify", hint="give k, for example k=5")
@@ -88,7 +90,7 @@ class Judge:
         elif original is not None and those_about(self.promises, "events"):
             verdict = self._stream(released, original)
         else:
-            verdict = self._groups(released, self.promises, people, levels, every_row, nodes, whole)
+            verdict = self._groups(released, self.promises, people, levels, every_row, nodes, whole, labels)
         return msgspec.structs.replace(verdict, findings=(*verdict.findings, *self._foreign(released)))
 
     def demand(self, released: pl.DataFrame, **known: Any) -> Verdict:
@@ -125,6 +127,7 @@ class Judge:
         every_row: bool = False,
         nodes: Mapping[str, Nodes] | None = None,
         whole: Mapping[str, Whole] | None = None,
+        labels: NDArray[np.int32] | None = None,
     ) -> Verdict:
         if people is None and self.subject is not None:
             require(released, [self.subject], "release")
@@ -139,6 +142,7 @@ class Judge:
             every_row=every_row,
             register=None if self.register is None else partial(self._covered, nodes),
             whole=whole,
+            labels=labels,
         )
         if self.subject is None or not self._rotates(self.subject):
             return verdict

@@ -350,7 +350,8 @@ class LocalRunner:
         viewed = self._masks.apply(frame)
         if viewed.data.height != frame.height:
             raise InputError("a windowed mask withholds rows; it cannot stand before a stream method", where=view.role)
-        return viewed.data.drop([c for c in view.hides if c in viewed.data.columns])
+        hidden = [c for c in viewed.data.columns if c in view.hides]
+        return viewed.data.drop(hidden) if hidden else viewed.data
 
     def _emit(self, outcomes: Outcomes) -> None:
         if self._strict and len(outcomes.withheld):

@@ -21,6 +21,7 @@ FEW_COLUMNS = (
     5  # above which, up to MANY, groups that were grown are worth more steps, in proportion: they begin poorer
 )
 HIGH = 50  # times as many of both
+SHARED = 64  # regions of one table that each get all steps; more of them share what so many get
 HEAT, OFTEN = 0.2, 10  # over k: the share of its groups' loss a step may lose at first; steps per row from which it may
 
 
@@ -42,7 +43,8 @@ class Local(TableMethod, frozen=True, tag="local"):
     ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), up to four times as
     many where groups were grown in more than five columns, fewer in more than 20, and not more than 40 per row;
     ``high``: 50 times that; where a promise about sensitive values makes groups larger, k stands for their mean size),
-    never a time: the same seed gives the same release on every machine.
+    never a time: the same seed gives the same release on every machine. Of a table that is released in more than 64
+    regions, all share the steps of 64.
     ``suppress`` is the share of rows that may be withheld where that lowers the total loss, a withheld row counted as
     wholly lost. ``interrupted`` says what Ctrl-C leaves once every row has a group: the ``best`` groups so far, or
     ``nothing``.
@@ -108,6 +110,8 @@ class Local(TableMethod, frozen=True, tag="local"):
             improver.take(best_of_all(view, rules))
         size = table.size // (int(improver.labels.max()) + 1) if len(rules.kind) else 0
         steps = self.steps(max(rules.k, size), table.size, len(table.names), are_grown(pairs))
+        if isinstance(self.effort, str) and table.parts > SHARED:
+            steps = -(-steps * SHARED // table.parts)
         try:
             self._improve(improver, steps, lambda share, word: progress(0.5 + share / 2, word))
         except KeyboardInterrupt:

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from shoal.connect import files
-from shoal.connect.pieces import write_pieces
+from shoal.connect.pieces import with_texts, write_pieces
 from shoal.core.bounds import bounded
 from shoal.core.domain import Domain
 from shoal.core.errors import OutputError, PromiseError
@@ -48,7 +48,7 @@ from shoal.release.regional.plan import (
     solve,
     stands_alone,
 )
-from shoal.release.regional.prepared import Prepared
+from shoal.release.regional.prepared import Prepared, as_it_is
 from shoal.release.regional.scattered import Room, Scattered, in_order
 from shoal.release.table import TableJob
 from shoal.report.columns import masked as with_masks
@@ -251,7 +251,7 @@ class Run:
             # the bar is drawn by one thread: only a region that is worked on alone tells how far it is
             alone = number == 0 or self.room.at_once == 1
             tell = _within(self.progress, *self._word(number, rows, parts)) if alone else silent
-            return solve(plan, number, rows.take(parts[number]), tell)
+            return solve(plan, number, rows.take(parts[number]), tell, categories=True)
 
         for number, found in enumerate(in_order(work, len(parts), self.room.at_once)):
             share, _, word = self._word(number, rows, parts)
@@ -291,7 +291,7 @@ class Run:
             seed = plan.seed if plan.buckets == 1 else int(draws(plan.seed, 0x0DE4 + bucket, 1)[0] >> np.uint64(1))
             order = publication_order(rows.drop(PERSON, strict=False), seed, role)
             piece = place / f"{number:06}.parquet"
-            rows[order].write_parquet(piece, compression="lz4")
+            rows[order].write_parquet(piece, compression="lz4", statistics=False)
             return found, strange, piece
 
         for number, (found, strange, piece) in enumerate(in_order(work, len(full), self.room.at_once)):
@@ -303,7 +303,9 @@ class Run:
 
     def _show(self, piece: Path, court: Court, plan: Plan) -> None:
         """A part as it leaves: without whose its rows are, with the hidden columns in their places."""
-        rows = pl.read_parquet(piece)
+        if self.job.cells == "text" and self.rows.finish is as_it_is and plan.schema.subject is None:
+            return  # it is as it leaves
+        rows = with_texts(pl.read_parquet(piece))
         shown, parts = rows.drop(PERSON, strict=False), dict[str, tuple[str, ...]]()
         if self.job.cells == "bounds":
             # equal cells have equal bounds; but two cells may have the same, so they are judged as they would be read
@@ -342,7 +344,7 @@ def release_files(
     pieces, release = Run(job, rows, folder, room, progress).made()
     progress(0.95, f"writing {release.report.released:,} rows")
     if len(pieces) == 1:
-        files.write(pl.read_parquet(pieces[0]), target, separator=separator)
+        files.write(with_texts(pl.read_parquet(pieces[0])), target, separator=separator)
     elif target == "-":
         write_pieces(pieces, str(folder / "all"), separator=separator, kind="csv")
         with (folder / "all").open("rb") as whole:

@@ -20,7 +20,7 @@ from shoal.promises.base import Promise
 from shoal.promises.l_diversity import LDiversity
 from shoal.release.judge import Judge
 from shoal.release.regional.plan import PERSON
-from shoal.verifier import Verdict, Whole, grouped
+from shoal.verifier import Verdict, Whole, group, grouped
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -62,9 +62,12 @@ class Court:
         """Judge one bucket. O(rows x columns + rows log rows)."""
         people = rows[PERSON] if PERSON in rows.columns else None
         shown = rows.drop(PERSON, strict=False)
-        verdict = self.judge.judge(shown, people=people, levels=self.levels, every_row=True, whole=self.whole)
+        labels = group(shown, self.judge.quasi)
+        verdict = self.judge.judge(
+            shown, people=people, levels=self.levels, every_row=True, whole=self.whole, labels=labels
+        )
         silent = [n for n in self.judge.schema.sensitive if n in shown.columns and n not in self._asked()]
-        groups = grouped(shown, self.judge.quasi, silent, people)
+        groups = grouped(shown, self.judge.quasi, silent, people, labels=labels)
         return Judged(
             verdict.findings,
             verdict.rows,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -31,6 +31,7 @@ from shoal.tables.regions import Regions, cut
 PERSON = "\x00person"  # whose a released row is, beside it until it is judged
 BUCKET = "\x00bucket"  # which of the parts of the release a row leaves in
 SAMPLE = 1 << 17  # rows that show where to cut
+FEW_VALUES, FEW_NUMBERS = 1 << 16, 1 << 10  # of a column that may be kept as categories; any two numbers are a text
 FEWEST = 4096  # rows of a region, and 50 times k: smaller ones lose more by their borders
 
 
@@ -64,6 +65,14 @@ class Plan:
         """The seed of one region; of a table that is one region, the seed itself."""
         return self.seed if self.parts == 1 else int(draws(self.seed, 0x7E61 + region, 1)[0] >> np.uint64(1))
 
+    def columns_of_few_cells(self) -> list[str]:
+        """Quasi columns that are published as so few texts only, nodes or intervals, that all fit in memory."""
+        if self.typed:
+            return []
+        known = {name: self.domain.compiled[name][0] for name in self.schema.quasi}
+        most = {n: FEW_VALUES if levels.numbers is None else FEW_NUMBERS for n, levels in known.items()}
+        return [n for n, levels in known.items() if levels.size <= most[n] and not levels.most]
+
 
 @dataclass(frozen=True)
 class Solved:
@@ -76,8 +85,13 @@ class Solved:
     suppressed: int
 
 
-def solve(plan: Plan, region: int, frame: pl.DataFrame, progress: Progress = silent) -> Solved:
+def solve(
+    plan: Plan, region: int, frame: pl.DataFrame, progress: Progress = silent, *, categories: bool = False
+) -> Solved:
     """Release the rows of one region, by the ordinary method. Costs what the method costs.
+
+    With ``categories``, columns of few different cells hold polars' categories instead of text: for who stays in one
+    process, in which these mean the same everywhere.
 
     >>> from shoal.core.schema import Column
     >>> from shoal.promises.k_anonymity import KAnonymity
@@ -90,10 +104,11 @@ def solve(plan: Plan, region: int, frame: pl.DataFrame, progress: Progress = sil
     ['[20, 21]', '[20, 21]', '[50, 52]', '[50, 52]']
     """
     schema = plan.schema
-    table = code(frame, schema, domain=plan.domain)
+    table = replace(code(frame, schema, domain=plan.domain), parts=plan.parts)
     grouping = plan.method.group(table, plan.promises, seed=plan.seed_of(region), progress=progress)
     labels, boxes = read_alike(table, grouping.labels, grouping.floor)
-    released, groups = recode(frame, schema, table, labels, boxes, typed=plan.typed)
+    few = plan.columns_of_few_cells() if categories else []
+    released, groups = recode(frame, schema, table, labels, boxes, typed=plan.typed, categories=few)
     kept = np.flatnonzero(groups >= 0)
     bucket = _buckets(plan, table, labels, boxes.low, boxes.high)[groups[kept]]
     beside = [pl.Series(BUCKET, bucket, dtype=pl.Int32)]

@@ -54,7 +54,9 @@ class Scattered:
             place = self.folder / f"{number}"
             place.mkdir(parents=True, exist_ok=True)
             self._files += 1
-            pl.concat(parts, how="vertical_relaxed").write_parquet(place / f"{self._files}.parquet", compression="lz4")
+            pl.concat(parts, how="vertical_relaxed").write_parquet(
+                place / f"{self._files}.parquet", compression="lz4", statistics=False
+            )
         self._waiting, self._held = {}, 0
 
     def files(self, numbers: Sequence[int]) -> list[Path]:

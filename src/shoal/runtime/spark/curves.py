@@ -268,7 +268,7 @@ def solving(job: CurvesJob, seed: int, order: Sequence[str], like: pl.DataFrame,
         own = seed if regions == 1 else int(draws(seed, 0xC0 + region, 1)[0] >> np.uint64(1))
         rows = work.frame_of(table).drop(REGION).sort(order)
         try:
-            made = dataclasses.replace(job, seed=own).run(rows)
+            made = dataclasses.replace(job, seed=own, engine="here").run(rows)
         except ShoalError as error:
             return work.arrow_of(
                 _told(like, region, {"error": [type(error).__name__, error.message, error.where, error.hint]})

@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 from shoal.core.errors import InputError, ShoalError, UsageError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def require_spark() -> None:
@@ -60,6 +61,16 @@ def checkpoints(session: SparkSession) -> None:
             hint="set one: spark.sparkContext.setCheckpointDir('hdfs://…')",
         )
     context.setCheckpointDir(_private_folder())
+
+
+def kept(rows: DataFrame) -> DataFrame:
+    """Rows that were worked out once and are read from files from here on, where :func:`checkpoints` says."""
+    session = rows.sparkSession
+    if any(field.dataType.typeName() == "void" for field in rows.schema.fields):
+        return rows.checkpoint()  # a column without a type has no place in Parquet
+    place = f"{session.sparkContext.getCheckpointDir()}/{uuid4().hex}"
+    rows.write.parquet(place)
+    return session.read.schema(rows.schema).parquet(place)
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from shoal.release.table import TableJob
 from shoal.report.columns import masked as with_masks
 from shoal.runtime.spark import work
 from shoal.runtime.spark.looks import OnSpark, domain_of, quoted, shares_of
-from shoal.runtime.spark.session import checkpoints, require_spark, told_plainly
+from shoal.runtime.spark.session import checkpoints, kept, require_spark, told_plainly
 from shoal.runtime.spark.work import FIGURES, NAMES, REGION, spark_schema
 from shoal.tables.base import Progress, reachable, silent
 from shoal.tables.regions import Regions
@@ -43,10 +43,13 @@ if TYPE_CHECKING:
 IN_REGIONS = "the table was released on Spark in {} regions, each by itself, and judged as a whole"
 
 
-def released(job: TableJob, data: DataFrame, *, most: int = LARGEST, progress: Progress = silent) -> Release:
+def released(
+    job: TableJob, data: DataFrame, *, most: int = LARGEST, progress: Progress = silent, steady: bool = False
+) -> Release:
     """The verified release of a Spark DataFrame, whose ``data`` is one, too; nothing unverified is ever returned.
 
-    ``most`` rows are about what one region has: an executor needs some 1,200 bytes for each.
+    ``most`` rows are about what one region has: an executor needs some 1,200 bytes for each. ``steady``: the rows are
+    cheap to read again and will be the same; otherwise Spark keeps them.
     """
     require_spark()
     refuse_in_regions(job)
@@ -54,21 +57,22 @@ def released(job: TableJob, data: DataFrame, *, most: int = LARGEST, progress: P
         raise UsageError("a release on Spark has text cells", where="cells", hint="leave it out")
     checkpoints(data.sparkSession)
     with told_plainly():
-        return _Run(job, data, most, progress).release()
+        return _Run(job, data, most, progress, steady).release()
 
 
 class _Run:
-    def __init__(self, job: TableJob, data: DataFrame, most: int, progress: Progress) -> None:
-        self.job, self.data, self.most, self.progress = job, data, most, progress
+    def __init__(self, job: TableJob, data: DataFrame, most: int, progress: Progress, steady: bool) -> None:
+        self.job, self.data, self.most, self.progress, self.steady = job, data, most, progress, steady
 
     def release(self) -> Release:
         start = time.perf_counter()
         job = self.job
         rows, schema, finish, notes = self._prepared()
-        rows = rows.persist()
-        given = rows.count()
-        self.progress(0.0, f"counting values of {given:,} rows")
+        if not self.steady:
+            rows = rows.persist()
+        self.progress(0.0, "counting values")
         domain = domain_of(rows, schema)
+        given = int(domain.rows[schema.quasi[0]].sum())
         empty = work.frame_of(rows.limit(0).toArrow())
         table = code(empty, schema, domain=domain)
         known = {name: domain.known(name) for name in schema.quasi}
@@ -83,24 +87,18 @@ class _Run:
             reachable(table, job.promises)
         k = least_people(job.promises)
         plan.method, plan.buckets = job.method_for(kept), -(-kept // self.most)
+        self.progress(0.05, f"looking where to cut {given:,} rows")
         plan.regions = regions_of(self._sample(rows, plan, given), table, self.most, kept, k)
-        tagged = rows.mapInArrow(work.tagging(plan), _tagged_schema(rows)).persist()
+        tagged = rows.mapInArrow(work.tagging(plan), _tagged_schema(rows)).persist(_on_disk())
+        self.progress(0.1, f"parting {given:,} rows into {plan.regions.count:,} regions")
         parts = self._parted(tagged, plan, k)
         plan.parts = len(parts)
         self.progress(0.2, f"{len(parts):,} regions")
-        solved, made = self._solved(tagged, plan, parts, empty)
-        subject = None if schema.subject is None else NAMES[PERSON]
-        compared = [p.sensitive for p in plan.promises if p.compares_with_all and p.sensitive is not None]
-        whole = {n: (domain.values[n], shares_of(made, n, domain.values[n], subject)) for n in compared}
-        judged = [
-            msgspec.json.decode(row[0], type=Judged)
-            for row in made.groupBy(quoted(NAMES[BUCKET]))
-            .applyInArrow(work.judging(plan, whole), f"{FIGURES} string")
-            .collect()
-        ]
-        court = Court(Judge(schema, job.promises), sensitive_levels(plan), whole)
+        made, solved, judged, court = self._made(tagged, plan, parts, empty)
         verdict = court.verdict(judged)
+        subject = None if schema.subject is None else NAMES[PERSON]
         shown = [c for c in made.columns if c not in NAMES.values()]
+        self.progress(0.9, "looking for what links rows")
         adversary = Adversary(schema, job.promises, job.view, job.waived)
         looks = OnSpark(made, shown, subject)
         readable = [n for n in adversary.beside(empty.select(shown)) if adversary.readable(self._floats(made, n), n)]
@@ -124,9 +122,10 @@ class _Run:
             columns=with_masks(figures.published(plan, looks, report.loss), job.mask_names()),
             seconds=time.perf_counter() - start,
         )
-        role = "" if job.view is None else job.view.role
-        like = work.arrow_of(finish(empty.select(shown).with_columns(pl.col(n).cast(pl.String) for n in schema.quasi)))
-        data = made.groupBy(quoted(NAMES[BUCKET])).applyInArrow(work.ordering(plan, role, finish), spark_schema(like))
+        data = made.select(*map(quoted, shown))
+        if job.view is not None:
+            texts = empty.select(shown).with_columns(pl.col(n).cast(pl.String) for n in schema.quasi)
+            data = data.mapInArrow(work.finishing(finish), spark_schema(work.arrow_of(finish(texts))))
         tagged.unpersist()
         rows.unpersist()
         return Release(
@@ -162,6 +161,11 @@ class _Run:
     def _counted(self, rows: DataFrame, plan: Plan) -> Counter[str]:
         """How often each code stands in the table, and how many rows cannot be released, by reason."""
         withheld: Counter[str] = Counter()
+        if not any(_may_withhold(plan, name) for name in plan.schema.quasi):  # values were counted: that says it all
+            for name in plan.schema.quasi:
+                _, codes = plan.domain.compiled[name]
+                plan.frequency[name][:] = np.bincount(codes, plan.domain.rows[name], len(plan.frequency[name]))
+            return withheld
         found = rows.mapInArrow(work.counting(plan.schema, plan), "kind string, name string, code int, rows long")
         for row in found.groupBy("kind", "name", "code").sum("rows").collect():
             if row["kind"] == "withheld":
@@ -214,10 +218,10 @@ class _Run:
 
         return plan.regions.parted(alone, lambda numbers: sum(sizes.get(n, 0) for n in numbers))
 
-    def _solved(
+    def _made(
         self, tagged: DataFrame, plan: Plan, parts: Sequence[Sequence[int]], empty: pl.DataFrame
-    ) -> tuple[list[dict[str, Any]], DataFrame]:
-        """Every region released on some executor; what they made is kept until it is judged, and after."""
+    ) -> tuple[DataFrame, list[dict[str, Any]], list[Judged], Court]:
+        """Every region released on some executor, every bucket judged and put in order; both tell what they found."""
         from pyspark.sql import functions as sql
 
         part_of = {n: at for at, numbers in enumerate(parts) for n in numbers}
@@ -231,26 +235,25 @@ class _Run:
             *([pl.col(plan.schema.subject).alias(PERSON)] if plan.schema.subject else []),
             pl.lit(None, dtype=pl.String).alias(FIGURES),
         )
-        out = (
+        kinds = spark_schema(work.arrow_of(like))
+        made = (
             tagged.withColumn(REGION, numbered.cast("int"))
             .groupBy(REGION)
-            .applyInArrow(work.solving(plan, like), spark_schema(work.arrow_of(like)))
-            .checkpoint()
+            .applyInArrow(work.solving(plan, like), kinds)
         )
-        solved = []
-        for row in out.filter(sql.col(FIGURES).isNotNull()).select(FIGURES).collect():
-            found = msgspec.json.decode(row[0])
-            if "error" in found:
-                kind, message, where, hint = found["error"]
-                raise getattr(errors, kind)(message, where=where, hint=hint)
-            solved.append(
-                {
-                    "loss": msgspec.convert(found["loss"], Loss),
-                    "bits": tuple(found["bits"]),
-                    "before": {int(size): count for size, count in found["before"].items()},
-                }
-            )
-        return solved, out.filter(sql.col(FIGURES).isNull()).drop(FIGURES)
+        compared = [p.sensitive for p in plan.promises if p.compares_with_all and p.sensitive is not None]
+        whole: dict[str, Any] = {}
+        if compared:  # what groups are compared with is known only when all are there
+            made = kept(made)
+            _told(made)
+            person = None if plan.schema.subject is None else NAMES[PERSON]
+            rows = made.filter(sql.col(FIGURES).isNull())
+            whole = {n: (plan.domain.values[n], shares_of(rows, n, plan.domain.values[n], person)) for n in compared}
+        role = "" if self.job.view is None else self.job.view.role
+        made = kept(made.groupBy(quoted(NAMES[BUCKET])).applyInArrow(work.judging(plan, whole, role, like), kinds))
+        solved, judged = _told(made)
+        court = Court(Judge(plan.schema, plan.promises), sensitive_levels(plan), whole)
+        return made.filter(sql.col(FIGURES).isNull()).drop(FIGURES, NAMES[BUCKET]), solved, judged, court
 
     def _floats(self, rows: DataFrame, name: str) -> pl.DataFrame:
         """A frame that tells whether all numbers of a column are whole: one that is not, if there is any."""
@@ -261,6 +264,42 @@ class _Run:
             rows.select(quoted(name)).filter(column != sql.floor(column)).limit(1) if _is_float(rows, name) else None
         )
         return work.frame_of((rows.select(quoted(name)).limit(0) if found is None else found).toArrow())
+
+
+def _told(made: DataFrame) -> tuple[list[dict[str, Any]], list[Judged]]:
+    """What regions and buckets told beside their rows; raises the error of a region that could not be released."""
+    from pyspark.sql import functions as sql
+
+    solved, judged = [], []
+    for row in made.filter(sql.col(FIGURES).isNotNull()).select(FIGURES).collect():
+        found = msgspec.json.decode(row[0])
+        if "error" in found:
+            kind, message, where, hint = found["error"]
+            raise getattr(errors, kind)(message, where=where, hint=hint)
+        if "judged" in found:
+            judged.append(msgspec.convert(found["judged"], Judged, str_keys=True))
+            continue
+        solved.append(
+            {
+                "loss": msgspec.convert(found["loss"], Loss),
+                "bits": tuple(found["bits"]),
+                "before": {int(size): count for size, count in found["before"].items()},
+            }
+        )
+    return solved, judged
+
+
+def _may_withhold(plan: Plan, name: str) -> bool:
+    """Whether a value of a column keeps its rows from being released."""
+    levels, codes = plan.domain.compiled[name]
+    return bool((codes < 0).any()) or (levels.missing >= 0 and plan.schema[name].missing == "suppress")
+
+
+def _on_disk() -> Any:
+    """Where rows with their regions wait: they are read once more, and memory is needed for the regions."""
+    from pyspark import StorageLevel
+
+    return StorageLevel.DISK_ONLY
 
 
 def _is_float(rows: DataFrame, name: str) -> bool:

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from shoal.connect.pieces import with_texts
 from shoal.core.errors import ShoalError
 from shoal.core.keys import KeyRing
 from shoal.core.order import publication_order
@@ -140,24 +141,35 @@ def _told(empty: pl.DataFrame, figures: Mapping[str, Any]) -> pl.DataFrame:
     )
 
 
-def judging(plan: Plan, whole: Mapping[str, Whole]) -> Grouped:
-    """What the judge finds in a bucket, as one row."""
+def judging(plan: Plan, whole: Mapping[str, Whole], role: str, empty: pl.DataFrame) -> Grouped:
+    """A bucket in an order that tells nothing, and one more row with what the judge finds in it.
+
+    What regions told stands in no bucket and is passed on.
+    """
+    # texts that stand for few different cells are sorted and compared faster as categories; the driver finds
+    # them, because a plan travels without its compiled hierarchies
+    few = plan.columns_of_few_cells()
 
     def work(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
+        bucket = key[0].as_py()
+        if bucket is None:
+            return table
+        rows = frame_of(table).drop(FIGURES).with_columns(pl.col(few).cast(pl.Categorical))
         court = Court(Judge(plan.schema, plan.promises), sensitive_levels(plan), whole)
-        judged = court.bucket(frame_of(table).drop(BUCKET))
-        return arrow_of(pl.DataFrame({FIGURES: [msgspec.json.encode(judged).decode()]}))
+        judged = court.bucket(rows.drop(BUCKET))
+        seed = plan.seed if plan.buckets == 1 else int(draws(plan.seed, 0x0DE4 + int(bucket), 1)[0] >> np.uint64(1))
+        order = publication_order(rows.drop(BUCKET, PERSON, strict=False), seed, role)
+        ordered = with_texts(rows[order]).with_columns(pl.lit(None, dtype=pl.String).alias(FIGURES))
+        return arrow_of(pl.concat([ordered.select(empty.columns), _told(empty, {"judged": judged})]))
 
     return work
 
 
-def ordering(plan: Plan, role: str, finish: Callable[[pl.DataFrame], pl.DataFrame]) -> Grouped:
-    """The rows of a bucket as they leave: without whose they are, in an order that tells nothing."""
+def finishing(finish: Callable[[pl.DataFrame], pl.DataFrame]) -> Batches:
+    """Rows as they leave: hidden columns in their places."""
 
-    def work(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
-        rows = frame_of(table).drop(BUCKET, PERSON, strict=False)
-        bucket = int(key[0].as_py())
-        seed = plan.seed if plan.buckets == 1 else int(draws(plan.seed, 0x0DE4 + bucket, 1)[0] >> np.uint64(1))
-        return arrow_of(finish(rows[publication_order(rows, seed, role)]))
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from arrow_of(finish(frame_of(batch))).to_batches()
 
     return work

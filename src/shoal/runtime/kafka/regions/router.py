@@ -83,9 +83,9 @@ class Router:
                 regions = np.where(begun, regions, -1)
             for region, mine in _by_region(regions):
                 held[region] += [entries[i] for i in mine]
-        for record in records:
-            self._next[record.partition] = record.offset + 1
-            self._moved.add(record.partition)
+        reached = {r.partition: r.offset + 1 for r in records}
+        self._next |= reached
+        self._moved |= reached.keys()
         self._ended -= self._moved
         self.held += len(records)
 

@@ -220,12 +220,11 @@ class MethodRunner:
         kept = [r for at, r in enumerate(records) if at not in bad] if bad else records
         if kept:
             self._sent.append((self._runner.first, kept[0].timestamp))
-            self._runner.feed(
-                frame.with_columns(
-                    pl.Series(OFFSET, [r.offset for r in kept], dtype=pl.Int64),
-                    pl.Series(KEY, self._keys(kept), dtype=pl.String),
-                )
-            )
+            beside = [
+                pl.Series(OFFSET, [r.offset for r in kept], dtype=pl.Int64),
+                pl.Series(KEY, self._keys(kept), dtype=pl.String),
+            ]
+            self._runner.feed(pl.DataFrame([*frame.get_columns(), *beside]))
         return self._published(), [records[at] for at in refused]
 
     def tick(self, now: int) -> Dressed:
