@@ -17,7 +17,7 @@ def _goal(decision: Any) -> str:
     """What share of people was hidden in the last window, as measured; whether that was asked, and can be held."""
     missed = " (goal not reached)" if decision.reachable else " (goal not reachable)"
     said = "" if decision.reached else missed
-    return f"p {decision.p:.2f}{said or ('' if decision.near else ' (not to be held within .02)')}"
+    return f"p {decision.p:.2f}{said or ('' if decision.near else ' (within .02 of the goal not reachable)')}"
 
 
 def _why(counters: Mapping[str, int]) -> str:

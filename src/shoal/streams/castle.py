@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
 from shoal.kernels.delay.castle import Gamma, Limits, castle
+from shoal.kernels.delay.castle_clusters import no_hulls
 from shoal.promises.base import Promise
 from shoal.streams.bounds import LEAST_BOXES, Bounds, Delayed, bounds_of
 from shoal.streams.holding import Events, Holding, Task, clock_of
@@ -18,7 +19,7 @@ from shoal.streams.texts import Printer
 
 MOST_CLUSTERS = 10_000
 SMALL = 2048  # up to this delay clusters are those of the paper, however large: splitting them is no long pause
-LARGE = 8192  # beyond it a cluster of so many tuples leaves at once,
+LARGE = 4096  # beyond it a cluster of so many tuples leaves at once,
 PIECE, PEOPLE = 256, 8  # and one of more than this, or of more than times k, is cut before it is split
 LATER = 1 << 62
 
@@ -37,7 +38,7 @@ class Castle(Delayed, frozen=True, tag="castle"):
     from the paper: of several published boxes the cheapest is taken, not a random one, and what the paper publishes
     suppressed is withheld and counted.
 
-    With a delay of more than 2,048 a cluster of 8,192 tuples (8 k, if that is more) leaves at once, and one of more
+    With a delay of more than 2,048 a cluster of 4,096 tuples (8 k, if that is more) leaves at once, and one of more
     than 256 (8 k) is cut before it is split: no pause grows with the square of a cluster.
 
     Cost: O(beta x columns) per tuple, O(delay) per push. Memory O(delay + beta + boxes). Loss is VInfoLoss, as in the
@@ -120,6 +121,7 @@ class RunningCastle(Holding):
             np.zeros(self._spec.mu),
             np.array([0, 0, self._salt, 0], np.int64),
         )
+        self._hulls = no_hulls(b, q, deep)
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
         """See :class:`Holding`."""
@@ -130,6 +132,6 @@ class RunningCastle(Holding):
         counts = self.sensitive.counts(task.rules)
         castle(
             task.tuples, task.prints, task.rules, task.work, self.kept.published, task.released, counts,
-            self._gamma, task.mark, clock_of(task, events, self.bounds), self._limits, finish,
+            self._gamma, self._hulls, task.mark, clock_of(task, events, self.bounds), self._limits, finish,
         )  # fmt: skip
         self.sensitive.take_counts(counts)
