@@ -19,7 +19,7 @@ from shoal.streams.texts import Printer
 
 MOST_CLUSTERS = 10_000
 SMALL = 2048  # up to this delay clusters are those of the paper, however large: splitting them is no long pause
-LARGE = 4096  # beyond it a cluster of so many tuples leaves at once,
+LARGE = 8192  # beyond it a cluster of so many tuples leaves at once,
 PIECE, PEOPLE = 256, 8  # and one of more than this, or of more than times k, is cut before it is split
 LATER = 1 << 62
 
@@ -38,7 +38,7 @@ class Castle(Delayed, frozen=True, tag="castle"):
     from the paper: of several published boxes the cheapest is taken, not a random one, and what the paper publishes
     suppressed is withheld and counted.
 
-    With a delay of more than 2,048 a cluster of 4,096 tuples (8 k, if that is more) leaves at once, and one of more
+    With a delay of more than 2,048 a cluster of 8,192 tuples (8 k, if that is more) leaves at once, and one of more
     than 256 (8 k) is cut before it is split: no pause grows with the square of a cluster.
 
     Cost: O(beta x columns) per tuple, O(delay) per push. Memory O(delay + beta + boxes). Loss is VInfoLoss, as in the
