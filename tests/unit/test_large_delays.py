@@ -9,7 +9,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.kernels.delay.castle_clusters import clusters_of, members, merge
+from shoal.kernels.delay.castle_clusters import clusters_of, members, merge, no_hulls
 from shoal.kernels.delay.castle_pieces import pieces
 from shoal.kernels.delay.crowds import rank
 from shoal.kernels.delay.near import BLOCK, closest, sketch_of
@@ -82,6 +82,27 @@ def test_of_many_tuples_few_are_looked_at_and_none_is_missed() -> None:
     assert 50 <= len(near(made, box, 0, n, np.inf, 50)[0]) < 400
 
 
+def test_no_block_that_has_one_of_the_nearest_is_left_out() -> None:
+    """Trees beside numbers, some missing, some gone, more blocks than are looked at."""
+    rng = np.random.default_rng(6)
+    n, weight = 9 * BLOCK + 31, np.array([0.5, 0.3, 0.2])
+    scaled, node, cost = np.zeros((n, 3)), np.zeros((n, 3, 3), np.int64), np.zeros((n, 3, 3))
+    scaled[:, 0] = rng.integers(0, 1000, n) / 2000
+    scaled[rng.random(n) < 0.05, 0] = -1.0
+    for j, leaves in ((1, rng.geometric(0.1, n)), (2, rng.integers(0, 6, n))):
+        node[:, j] = np.stack([leaves * 7919 + j, leaves // 4 * 104729 + j, np.full(n, j)], axis=1)
+        cost[:, j] = np.array([0.0, 0.25, 1.0]) * weight[j]
+    tree, depth = np.array([False, True, True]), np.array([1, 3, 3])
+    made = Tuples(scaled, scaled, node, cost, tree, depth, weight, np.zeros(3), np.ones(3))
+    box = np.where(rng.random(n) < 0.2, 3, -1)
+    for row in (0, 7, BLOCK, n - BLOCK, n - 3):
+        for most, reach in ((5, np.inf), (300, np.inf), (10_000, np.inf), (300, 0.05), (5, 0.3)):
+            found, within = near(made, box, row, n - 2, reach, most)
+            slow = slow_near(made, box, row, n - 2)
+            assert found == [pair for pair in slow if pair[0] < within]
+            assert within == reach or len(found) >= min(most, len(slow)) * 0.9
+
+
 @given(tuples(), st.integers(1, 3), st.integers(1, 12), st.data())
 def test_a_large_cluster_is_cut_into_pieces_that_each_could_leave(
     made: Any, k: int, most: int, data: st.DataObject
@@ -121,7 +142,7 @@ def test_clusters_are_merged_as_by_a_plain_search(made: Any, data: st.DataObject
     mark = np.array(data.draw(st.lists(st.integers(0, 5), min_size=n, max_size=n)), np.int64)
     people = np.array(data.draw(st.lists(st.integers(0, 9), min_size=n, max_size=n)), np.int32)
     k, own = data.draw(st.integers(1, 12)), int(mark[0])
-    clusters = clusters_of(mark, np.full(n, -1, np.int64), np.int64(n), np.int64(6), np.int64(3), np.int64(3))
+    clusters = clusters_of(mark, np.full(n, -1, np.int64), np.int64(n), no_hulls(6, 3, 3))
     alive = np.isin(np.arange(6), mark)
     sizes, rows, rules = np.ones(6, np.int64), np.empty(n, np.int64), rules_of(people, k)
     count = merge(parts, rules, workspace(rules), alive, sizes, clusters, np.int64(own), rows)

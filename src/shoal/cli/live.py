@@ -13,11 +13,22 @@ if TYPE_CHECKING:
     from shoal.web.live import LivePage
 
 
-def _goal(decision: Any) -> str:
-    """What share of people was hidden in the last window, as measured; whether that was asked, and can be held."""
-    missed = " (goal not reached)" if decision.reachable else " (goal not reachable)"
-    said = "" if decision.reached else missed
-    return f"p {decision.p:.2f}{said or ('' if decision.near else ' (not to be held within .02)')}"
+def goal_said(decision: Any) -> str:
+    """What share of people was hidden in the last window, as measured; whether that was asked, and what can be reached.
+
+    >>> from shoal.streams.tuning import Decision
+    >>> made = Decision(time=0, effect=1, z=9, p=0.77, reached=False, people=50, rows=90, evaluations=3, expected=0.9)
+    >>> goal_said(made)
+    'p 0.77 (goal not reached)'
+    """
+    said = f"p {decision.p:.2f}"
+    if not decision.reachable:
+        return f"{said} (goal not reachable, at best {decision.expected:.2f})"
+    if not decision.near:
+        below = "" if decision.lower is None else f"{decision.lower:.2f} or "
+        nearest = f"{below}{decision.expected:.2f} to come, swings by {decision.swing:.2f}"
+        return f"{said} (within .02 of the goal not reachable: {nearest})"
+    return said if decision.reached else f"{said} (goal not reached)"
 
 
 def _why(counters: Mapping[str, int]) -> str:
@@ -124,7 +135,7 @@ class Live:
             *[f"{name.replace('_', ' ')}: {count:,}" for name, count in counters.items() if name.startswith("level_")],
             *([f"z {found['z']}"] if "z" in found else []),
             *(_delayed(found) if "loss" in found else []),
-            *([_goal(decision)] if decision else []),
+            *([goal_said(decision)] if decision else []),
         ]
         sys.stderr.write(("\r\x1b[K" if sys.stderr.isatty() else "") + ", ".join(words) + ("\n" if end else ""))
         sys.stderr.flush()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
 from shoal.kernels.delay.castle import Gamma, Limits, castle
+from shoal.kernels.delay.castle_clusters import no_hulls
 from shoal.promises.base import Promise
 from shoal.streams.bounds import LEAST_BOXES, Bounds, Delayed, bounds_of
 from shoal.streams.holding import Events, Holding, Task, clock_of
@@ -120,6 +121,7 @@ class RunningCastle(Holding):
             np.zeros(self._spec.mu),
             np.array([0, 0, self._salt, 0], np.int64),
         )
+        self._hulls = no_hulls(b, q, deep)
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
         """See :class:`Holding`."""
@@ -130,6 +132,6 @@ class RunningCastle(Holding):
         counts = self.sensitive.counts(task.rules)
         castle(
             task.tuples, task.prints, task.rules, task.work, self.kept.published, task.released, counts,
-            self._gamma, task.mark, clock_of(task, events, self.bounds), self._limits, finish,
+            self._gamma, self._hulls, task.mark, clock_of(task, events, self.bounds), self._limits, finish,
         )  # fmt: skip
         self.sensitive.take_counts(counts)

@@ -367,17 +367,18 @@ def _clock(schema: Schema, bounds: Bounds) -> Ints:
 def _nothing(n: int, q: int, emissions: int) -> Released:
     count = np.zeros(3, np.int64)
     count[1] = emissions
+    # of tuples that stay held and of boxes that are not made nothing else is read: to clear it all would take longer
     return Released(
         np.full(n, HELD, np.int64),
-        np.zeros(n, np.int64),
-        np.zeros((n, q)),
-        np.zeros((n, q)),
-        np.zeros((n, q), np.int8),
-        np.zeros((n, q), np.int64),
-        np.zeros(n),
-        np.zeros(n, np.int64),
-        np.zeros(n, np.bool_),
-        np.zeros(n, np.int64),
+        np.empty(n, np.int64),
+        np.empty((n, q)),
+        np.empty((n, q)),
+        np.empty((n, q), np.int8),
+        np.empty((n, q), np.int64),
+        np.empty(n),
+        np.empty(n, np.int64),
+        np.empty(n, np.bool_),
+        np.empty(n, np.int64),
         np.full(n, -1, np.int64),
         count,
     )

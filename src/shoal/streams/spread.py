@@ -21,6 +21,7 @@ Ints = NDArray[np.int64]
 PIECE = 2048  # tuples that are planned at once
 PEOPLE = 4  # times k: a block has room for some groups
 LEAD = 4  # the last quarter of the delay is for planning
+LOOKED = 4096  # tuples of many by which it is told where to cut them
 BLOCKS, NEXT, EVENT, ARRIVED = 0, 1, 2, 3  # of the closed window: blocks, the next one, its oldest tuple
 DECIDED, COUNTED = 4, 5  # tuples that have left; the last event whose sensitive values were counted
 
@@ -110,8 +111,10 @@ class Spread:
     def _cut(self, tuples: Tuples, held: Held, rows: Ints) -> Ints:
         """The first block of these tuples: halved at the middle of the column that loses most, while people suffice."""
         while len(rows) > self.piece:
-            for column in np.argsort(-_losses(tuples, held.row[rows]), kind="stable"):
-                side = _side(tuples, held.row[rows], int(column))
+            # evenly from all of them: a cut a little beside the middle is as good, and to look at all would be a pause
+            some = held.row[rows[:: -(-len(rows) // LOOKED)]]
+            for column in np.argsort(-_losses(tuples, some), kind="stable"):
+                side = _side(tuples, some, held.row[rows], int(column))
                 parts = (rows[side], rows[~side])
                 if min(map(len, parts)) >= self.piece // 8 and all(self._peopled(held.prints[part]) for part in parts):
                     held.mark[parts[1]] = held.mark[rows[0]] + len(parts[0])
@@ -150,24 +153,22 @@ def _common(tuples: Tuples, rows: Ints, j: int) -> int:
     return int(tuples.depth[j]) - 1
 
 
-def _side(tuples: Tuples, rows: Ints, j: int) -> NDArray[np.bool_]:
-    """One of two halves by a column: the lower numbers, or some of the branches."""
+def _side(tuples: Tuples, some: Ints, rows: Ints, j: int) -> NDArray[np.bool_]:
+    """One of two halves by a column: the lower numbers, or some of the branches. ``some`` tell where the middle is."""
     if not tuples.tree[j]:
-        shares = tuples.scaled[rows, j]
+        shares = tuples.scaled[some, j]
         middle = np.partition(shares, len(shares) // 2)[len(shares) // 2]
-        below: NDArray[np.bool_] = shares < middle
-        if below.sum() * 2 < len(shares) // 2:
-            below = shares <= middle
+        column = tuples.scaled[rows, j]
+        few = np.count_nonzero(shares < middle) * 2 < len(shares) // 2
+        below: NDArray[np.bool_] = column <= middle if few else column < middle
         return below
-    level = _common(tuples, rows, j)
-    branches, which, counts = np.unique(
-        tuples.node[rows, j, max(level - 1, 0)], return_inverse=True, return_counts=True
-    )
-    half = np.zeros(len(branches), np.bool_)
+    level = max(_common(tuples, some, j) - 1, 0)
+    branches, counts = np.unique(tuples.node[some, j, level], return_counts=True)
+    half: list[int] = []
     taken = 0
     for branch in np.argsort(-counts, kind="stable"):
-        if taken + counts[branch] <= len(rows) // 2 or not taken:
-            half[branch] = True
+        if taken + counts[branch] <= len(some) // 2 or not taken:
+            half.append(int(branches[branch]))
             taken += int(counts[branch])
-    side: NDArray[np.bool_] = half[which]
+    side: NDArray[np.bool_] = np.isin(tuples.node[rows, j, level], half)
     return side

@@ -19,7 +19,8 @@ from shoal.streams.coder import Coded
 
 Ints = NDArray[np.int64]
 COLUMNS = ("prints", "event", "arrived", "mark")
-IDLE, BUSY = 4, 2  # rows are moved together when one of so many has left: where nothing else is to be done, and where
+# rows are moved together when one of so many has left: a quarter where nothing else is to be done, else three quarters
+IDLE, BUSY = 4, 4 / 3
 FEW = 256  # so few are moved at once
 BLOCK = 4096  # rows that are moved at a time
 FRONT = 8  # rows move to the front, instead of growing, where one of so many places is free there
@@ -125,7 +126,7 @@ class Waiting:
         self.gone[rows] = True
         self.left -= len(rows)
 
-    def sweep(self, *, share: int) -> None:
+    def sweep(self, *, share: float) -> None:
         """Move the rows that wait together if one of ``share`` has left; 0: if any has. O(rows).
 
         Those who left before the first that waits need not be moved for.

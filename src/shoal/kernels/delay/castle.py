@@ -49,7 +49,7 @@ class Room(NamedTuple):
 
 
 @kernel
-def castle(tuples, prints, rules, work, published, released, counts, gamma, mark, clock, limits, finish):
+def castle(tuples, prints, rules, work, published, released, counts, gamma, hulls, mark, clock, limits, finish):
     """Run CASTLE over events; ``mark`` is the cluster of each held tuple.
 
     O(β x columns + members) per tuple, O(δ + β) per call.
@@ -61,14 +61,15 @@ def castle(tuples, prints, rules, work, published, released, counts, gamma, mark
     known = ZERO  # tuples before this one have arrived
     while known < n and mark[known] >= 0:
         known += 1
-    clusters = clusters_of(mark, released.box, known, size, tuples.tree.shape[0], tuples.node.shape[2])
+    clusters = clusters_of(mark, released.box, known, hulls)
+    single = rules.people == n  # nobody comes twice
     for at in range(clock.number.shape[0]):
         row = clock.row[at]
         if row >= 0:
             count_arrival(rules, counts, row)
             gamma.count[1] += 1
             known = row + 1
-            chosen = _insert(tuples, prints, gamma, clusters, room, row)
+            chosen = _insert(tuples, prints, gamma, clusters, room, row, single)
             mark[row] = chosen
             # what a large cluster gains by waiting is little, and to split it later would be a long pause
             if clusters.size[chosen] % limits.most == 0:
@@ -163,7 +164,7 @@ def _hull(low, high, gap, value, weight, slots, part):
 
 
 @bare
-def _insert(tuples, prints, gamma, clusters, room, row):
+def _insert(tuples, prints, gamma, clusters, room, row, single):
     """best_selection: the cluster that grows least; a new one if it would lose more than τ and there is room."""
     tau = _tau(gamma)
     slots = gamma.count[3]
@@ -197,7 +198,7 @@ def _insert(tuples, prints, gamma, clusters, room, row):
     else:
         _widen(tuples.tree, tuples.scaled, tuples.node, gamma, chosen, row)
         gamma.loss[chosen] = losses[chosen]
-    if not has(prints, clusters, chosen, prints[row]):
+    if single or not has(prints, clusters, chosen, prints[row]):
         gamma.people[chosen] += 1
     join(tuples, clusters, chosen, row)
     return chosen

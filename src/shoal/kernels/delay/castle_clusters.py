@@ -1,7 +1,8 @@
 """Who is held in which cluster of CASTLE, and the boxes of those who are.
 
-Gamma's boxes are of all who ever joined a cluster; what may be published is the hull of those still held. The lists and
-hulls here are made anew at every call of :func:`shoal.kernels.delay.castle.castle`, a hull when a merge first asks.
+Gamma's boxes are of all who ever joined a cluster; what may be published is the hull of those still held. The lists
+are made anew at every call of :func:`~shoal.kernels.delay.castle.castle`. Hulls are kept from call to call and grow
+with who joins; after someone has left alone, or a restart, one is made again when a merge asks for it.
 """
 
 from typing import NamedTuple
@@ -13,7 +14,31 @@ from shoal.kernels.delay.published import HELD, ZERO
 from shoal.kernels.shared.heap import drop, heapify, sink
 from shoal.kernels.shared.promises import holds
 
+STALE = 32  # once one cluster of so many was reckoned again for a single step, all are, many at a time
 SPARED = 1024  # a group of more tuples is judged only when it has grown by a 32nd: else a hard promise costs the square
+
+
+class Hulls(NamedTuple):
+    """The hulls of β clusters that are known; nothing is lost if they are forgotten."""
+
+    whole: np.ndarray  # bool[β]: whether the hull is that of the members
+    low: np.ndarray  # float64[q, β]: as in Gamma
+    high: np.ndarray  # float64[q, β]
+    gap: np.ndarray  # bool[q, β]
+    level: np.ndarray  # int64[q, β]
+    node: np.ndarray  # int64[q, L, β]: the path of a member
+
+
+def no_hulls(count: int, q: int, levels: int) -> Hulls:
+    """Of ``count`` clusters none is known."""
+    return Hulls(
+        np.zeros(count, np.bool_),
+        np.zeros((q, count)),
+        np.zeros((q, count)),
+        np.zeros((q, count), np.bool_),
+        np.zeros((q, count), np.int64),
+        np.zeros((q, levels, count), np.int64),
+    )
 
 
 class Clusters(NamedTuple):
@@ -23,33 +48,36 @@ class Clusters(NamedTuple):
     last: np.ndarray  # int64[β]
     size: np.ndarray  # int64[β]: tuples
     after: np.ndarray  # int64[n]: the next member of the same cluster
-    whole: np.ndarray  # bool[β]: whether the hull is that of the members
-    low: np.ndarray  # float64[q, β]: as in Gamma
-    high: np.ndarray  # float64[q, β]
-    gap: np.ndarray  # bool[q, β]
-    level: np.ndarray  # int64[q, β]
-    node: np.ndarray  # int64[q, L, β]: the path of a member
+    whole: np.ndarray  # of the hulls, as the next five
+    low: np.ndarray
+    high: np.ndarray
+    gap: np.ndarray
+    level: np.ndarray
+    node: np.ndarray
     key: np.ndarray  # float64[β]: space for a heap of clusters
     number: np.ndarray  # int64[β]
+    cost: np.ndarray  # float64[β]: of each cluster beside another
     part: np.ndarray  # float64[β]
 
 
 @kernel
-def clusters_of(mark, box, known, count, q, levels):
+def clusters_of(mark, box, known, hulls):
     """The clusters of the first ``known`` tuples. O(known + β)."""
+    count = hulls.whole.shape[0]
     made = Clusters(
         np.full(count, -1, np.int64),
         np.full(count, -1, np.int64),
         np.zeros(count, np.int64),
         np.full(mark.shape[0], -1, np.int64),
-        np.zeros(count, np.bool_),
-        np.zeros((q, count)),
-        np.zeros((q, count)),
-        np.zeros((q, count), np.bool_),
-        np.zeros((q, count), np.int64),
-        np.zeros((q, levels, count), np.int64),
+        hulls.whole,
+        hulls.low,
+        hulls.high,
+        hulls.gap,
+        hulls.level,
+        hulls.node,
         np.zeros(count),
         np.zeros(count, np.int64),
+        np.zeros(count),
         np.zeros(count),
     )
     for r in range(known):
@@ -72,7 +100,9 @@ def _append(clusters, c, row):
 def join(tuples, clusters, c, row):
     """A tuple that arrived joins a cluster."""
     _append(clusters, c, row)
-    if clusters.whole[c]:
+    if clusters.size[c] == 1:
+        _begin_hull(tuples, clusters, c, row)
+    elif clusters.whole[c]:
         _stretch(tuples, clusters, c, row)
 
 
@@ -131,11 +161,8 @@ def _stretch(tuples, clusters, c, row):
 
 
 @bare
-def _hull(tuples, clusters, c):
-    """The hull of a cluster's members, if it is not known. O(members x columns)."""
-    if clusters.whole[c]:
-        return
-    row = clusters.first[c]
+def _begin_hull(tuples, clusters, c, row):
+    """The hull of one tuple."""
     for j in range(tuples.tree.shape[0]):
         clusters.low[j, c] = np.inf
         clusters.high[j, c] = -np.inf
@@ -143,10 +170,20 @@ def _hull(tuples, clusters, c):
         clusters.level[j, c] = 0
         for level in range(tuples.node.shape[2]):
             clusters.node[j, level, c] = tuples.node[row, j, level]
+    _stretch(tuples, clusters, c, row)
+    clusters.whole[c] = True
+
+
+@bare
+def _hull(tuples, clusters, c):
+    """The hull of a cluster's members, if it is not known. O(members x columns)."""
+    if clusters.whole[c]:
+        return
+    row = clusters.first[c]
+    _begin_hull(tuples, clusters, c, row)
     while row >= 0:
         _stretch(tuples, clusters, c, row)
         row = clusters.after[row]
-    clusters.whole[c] = True
 
 
 @kernel
@@ -154,8 +191,8 @@ def merge(tuples, rules, work, alive, people, clusters, own, rows):
     """merge_clusters: add the cluster that costs least until every promise holds; 0 and no change if none is enough.
 
     Merged clusters are left with -1 people. The box only grows, and with it what every other cluster would cost: so a
-    cost of before is a bound, and only those whose bound is least are reckoned again. O(β x columns), and some more for
-    each cluster added.
+    cost of before is a bound, and only those whose bound is least are reckoned again. O(β x columns) for each cluster
+    added at worst.
     """
     key, number = clusters.key, clusters.number
     for c in range(alive.shape[0]):
@@ -165,10 +202,11 @@ def merge(tuples, rules, work, alive, people, clusters, own, rows):
     left = ZERO
     for c in range(alive.shape[0]):
         if alive[c] and c != own:
-            key[left] = key[c]
+            key[left] = clusters.cost[c]
             number[left] = c
             left += 1
     heapify(key, number, left)
+    often = ZERO + alive.shape[0] // STALE
     count = members(clusters, own, rows, ZERO)
     merged = ZERO  # who was merged stands behind the heap, the first last
     judged = ZERO
@@ -180,11 +218,18 @@ def merge(tuples, rules, work, alive, people, clusters, own, rows):
             return ZERO
         if count >= judged:
             judged = count + (count // 32 if count > SPARED else 0)
+        again = ZERO
         cost = _together(tuples, clusters, own, number[0])
-        while cost > key[0]:
+        while cost > key[0] and again < often:
             key[0] = cost
             sink(key, number, ZERO, left)
             cost = _together(tuples, clusters, own, number[0])
+            again += 1
+        if cost > key[0]:
+            _beside(tuples, clusters, own)
+            for z in range(left):
+                key[z] = clusters.cost[number[z]]
+            heapify(key, number, left)
         best = number[0]
         left = drop(key, number, left)
         number[left] = best
@@ -200,18 +245,18 @@ def merge(tuples, rules, work, alive, people, clusters, own, rows):
 
 @bare
 def _beside(tuples, clusters, own):
-    """``key[c]``: the loss of one box around clusters ``own`` and c. O(β x columns x levels), many at a time."""
-    key, part = clusters.key, clusters.part
-    count = key.shape[0]
+    """``cost[c]``: the loss of one box around clusters ``own`` and c. O(β x columns x levels), many at a time."""
+    cost, part = clusters.cost, clusters.part
+    count = cost.shape[0]
     for c in range(count):
-        key[c] = 0.0
+        cost[c] = 0.0
     for j in range(tuples.tree.shape[0]):
         if tuples.tree[j]:
             _meeting(tuples, clusters.node[j], clusters.level[j], clusters.first[own], own, j, part)
         else:
             _spanning(clusters.low[j], clusters.high[j], clusters.gap[j], tuples.weight[j], own, part)
         for c in range(count):
-            key[c] += part[c]
+            cost[c] += part[c]
 
 
 @bare

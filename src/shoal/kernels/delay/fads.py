@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare, kernel
+from shoal.kernels.delay.castle_split import stretch
 from shoal.kernels.delay.held import count_arrival, horizon_of, is_due, refresh
 from shoal.kernels.delay.near import closest, sketch_of
 from shoal.kernels.delay.published import HELD, WITHHELD, ZERO, cheapest, release_again, release_group, retire
-from shoal.kernels.delay.stream_boxes import box_of
 from shoal.kernels.shared.heap import drop
 from shoal.kernels.shared.promises import holds
 
@@ -24,16 +24,35 @@ class Room(NamedTuple):
     number: np.ndarray  # int64[n]
     seen: np.ndarray  # int64[people]: the turn in which a person was last seen
     turn: np.ndarray  # int64[1]
+    low: np.ndarray  # float64[1, q]: the box of a group, numbers scaled
+    high: np.ndarray  # float64[1, q]
+    gap: np.ndarray  # bool[1, q]
+    level: np.ndarray  # int64[1, q]
 
 
 @kernel
 def fads(tuples, prints, rules, work, published, released, counts, seq, clock, fresh, finish):
-    """Run FADS over events. O(δ x columns + k log k) per due tuple."""
-    n = released.box.shape[0]
+    """Run FADS over events. O(δ x columns) per call, per due tuple what is near it and k log k."""
+    n, q = released.box.shape[0], tuples.tree.shape[0]
     head = ZERO
     known = ZERO + fresh
-    seen = np.zeros(rules.people, np.int64)
-    room = Room(np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64), seen, np.zeros(1, np.int64))
+    if not finish and not _any_due(released.box, clock):
+        for at in range(clock.number.shape[0]):
+            if clock.row[at] >= 0:
+                count_arrival(rules, counts, clock.row[at])
+                seq[0] += 1
+        return
+    room = Room(
+        np.empty(n, np.int64),
+        np.empty(n),
+        np.empty(n, np.int64),
+        np.zeros(rules.people, np.int64),
+        np.zeros(1, np.int64),
+        np.empty((1, q)),
+        np.empty((1, q)),
+        np.empty((1, q), np.bool_),
+        np.empty((1, q), np.int64),
+    )
     sketch = sketch_of(tuples, released.box)
     for at in range(clock.number.shape[0]):
         row = clock.row[at]
@@ -53,10 +72,18 @@ def fads(tuples, prints, rules, work, published, released, counts, seq, clock, f
             head += 1
 
 
+@bare
+def _any_due(box, clock):
+    """Whether the oldest held tuple must leave at one of the events; whoever came later is due later."""
+    for row in range(box.shape[0]):
+        if box[row] == HELD:
+            return is_due(clock, row, clock.number.shape[0] - 1)
+    return False
+
+
 @kernel
 def _publish(tuples, prints, rules, work, published, horizon, released, sketch, row, known, room):
     """Release the tuple with the cheaper of a published box and its nearest held tuples; withhold it if neither is."""
-    q = tuples.tree.shape[0]
     one = np.full(1, row, np.int64)
     slot = np.full(1, -1, np.int64)
     if horizon.usable:
@@ -66,16 +93,10 @@ def _publish(tuples, prints, rules, work, published, horizon, released, sketch, 
     # published box costs cannot be of a group that is cheaper
     reach = published.loss[slot[0]] if slot[0] >= 0 else np.inf
     count = _nearest(tuples, sketch, rules, work, released.box, row, known, reach, room)
+    # a new group serves others, too, but the paper lets the due tuple alone decide
     if count > 0:
-        low = np.empty(q)
-        high = np.empty(q)
-        level = np.empty(q, np.int8)
-        node = np.empty(q, np.int64)
-        loss = box_of(tuples, room.rows, ZERO, count, low, high, level, node)
-        # a new group serves others, too, but the paper lets the due tuple alone decide
-        if loss < reach:
-            if release_group(tuples, prints, rules, work, published, horizon, released, room.rows, count):
-                return
+        if release_group(tuples, prints, rules, work, published, horizon, released, room.rows, count):
+            return
     if slot[0] >= 0:
         if release_again(tuples, prints, rules, work, published, horizon, released, one, slot, ZERO + 1) > 0:
             return
@@ -89,8 +110,10 @@ def _publish(tuples, prints, rules, work, published, horizon, released, sketch, 
 def _nearest(tuples, sketch, rules, work, box, row, known, reach, room):
     """The tuple and its nearest held tuples of other people, until every promise holds.
 
-    Their number; 0 if none does with those within ``reach``.
+    Their number; 0 if their box would lose ``reach`` or more, or there are not enough.
     """
+    if reach <= 0.0:
+        return ZERO
     rows, seen = room.rows, room.seen
     most = rules.k + BESIDE
     while True:
@@ -100,6 +123,7 @@ def _nearest(tuples, sketch, rules, work, box, row, known, reach, room):
         judged = ZERO + rules.k
         room.turn[0] += 1
         seen[rules.person[row]] = room.turn[0]
+        _begin_box(tuples, room, row)
         while True:
             if count >= judged or (left == 0 and count >= rules.k):
                 if holds(rules, rows, ZERO, count, work):
@@ -114,6 +138,32 @@ def _nearest(tuples, sketch, rules, work, box, row, known, reach, room):
                 seen[rules.person[best]] = room.turn[0]
                 rows[count] = best
                 count += 1
+                # a box only grows: what it loses already, it loses with whoever comes still
+                if reach < np.inf and _grown(tuples, room, best) >= reach:
+                    return ZERO
         if within == reach:  # there are no others
             return ZERO
         most *= 4
+
+
+@bare
+def _begin_box(tuples, room, row):
+    for j in range(tuples.tree.shape[0]):
+        room.low[0, j] = np.inf
+        room.high[0, j] = -np.inf
+        room.gap[0, j] = False
+        room.level[0, j] = 0
+    stretch(tuples.tree, tuples.scaled, tuples.node, room.low, room.high, room.gap, room.level, room.rows, ZERO, row)
+
+
+@bare
+def _grown(tuples, room, row):
+    """The loss of the box of a group with one more member, summed as :func:`box_of` does. O(columns)."""
+    stretch(tuples.tree, tuples.scaled, tuples.node, room.low, room.high, room.gap, room.level, room.rows, ZERO, row)
+    loss = 0.0
+    for j in range(tuples.tree.shape[0]):
+        if tuples.tree[j]:
+            loss += tuples.cost[room.rows[0], j, room.level[0, j]]
+        elif room.low[0, j] <= room.high[0, j]:
+            loss += tuples.weight[j] if room.gap[0, j] else room.high[0, j] - room.low[0, j]
+    return loss
