@@ -62,6 +62,7 @@ class _Address(Running):
 
     def one(self, value: Any, *by: Any) -> str:
         try:
+            # texts only: a number would be taken for an address, 1 for 0.0.0.1
             address = ipaddress.ip_address(value.strip() if isinstance(value, str) else "")
         except ValueError:
             return SUPPRESSED
@@ -76,12 +77,14 @@ class _Address(Running):
         period = 0
         if self._period:
             at = self._read(by[0])
+            # without a time there is no period, and a key for all of them would never rotate
             if at < 0:
                 return None
             period = at // self._period
         if self._now is None or self._now[0] != period:
             import hmac
 
+            # a key of its own per period: pairs known from one tell nothing about the next
             key = hmac.digest(self._key, str(period).encode(), "sha256") if self._period else self._key
             self._now = (period, PrefixPreserving(key))
         return self._now[1]
@@ -99,6 +102,7 @@ class PrefixPreserving:
     def __init__(self, key: bytes) -> None:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
+        # single blocks, none chained to another: that is how Crypto-PAn asks for its bits
         self._aes = Cipher(algorithms.AES(key[:16]), modes.ECB()).encryptor()
         self._pad = int.from_bytes(self._aes.update(key[16:32]), "big")
         # bit n hangs on the n bits before it alone, so that addresses with a common prefix keep one

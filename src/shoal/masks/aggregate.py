@@ -91,6 +91,7 @@ class _Aggregate(RunningWindow):
     def mask(self, values: pl.Series, people: pl.Series | None, number: int) -> pl.Series:
         import polars as pl
 
+        # a single infinity or NaN would be the sum or the mean of all
         if values.dtype.is_float():
             known = values.filter(finite(values))
         else:

@@ -241,6 +241,7 @@ def as_text(column: pl.Expr, kind: Type | None) -> pl.Expr:
     if kind == "str":
         return column
 
+    # whole numbers read alike in polars and in `text_of`; decimals and moments do not
     return column.cast(pl.String) if kind == "int" else column.map_batches(texts_of, return_dtype=pl.String())
 
 
@@ -270,4 +271,5 @@ def is_number(value: Any) -> bool:
     """
     if isinstance(value, bool):
         return False
+    # infinity and NaN minus themselves are not 0
     return isinstance(value, int) or (isinstance(value, float) and value - value == 0)

@@ -119,6 +119,7 @@ class _Edges(Running):
     def one(self, value: Any, *by: Any) -> str:
         if not is_number(value):
             return SUPPRESSED
+        # a float among whole numbers gets half-open ranges: 29.5 lies in no [20, 29]
         return self._labels[self._whole and type(value) is int][bisect_right(self._edges, value)]
 
 

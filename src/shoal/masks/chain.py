@@ -38,6 +38,7 @@ class Chain(Mask, frozen=True, tag="chain"):
     @property
     def near(self) -> bool:
         """See :class:`Mask`."""
+        # one key that leaves nothing near is enough
         return all(mask.near for mask in self.masks if mask.keyed)
 
     def output(self, kind: Type | None) -> Type | None:

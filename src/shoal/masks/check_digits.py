@@ -50,4 +50,5 @@ def national(digits: str) -> bool:
     product = 10
     for digit in digits[:10]:
         product = 2 * ((int(digit) + product) % 10 or 10) % 11
+    # a check digit of 10 is written as 0
     return (11 - product) % 10 == int(digits[10])

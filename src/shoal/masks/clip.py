@@ -65,6 +65,7 @@ class _Clip(Running):
         self._high = None if spec.max is None else number(spec.max)
 
     def one(self, value: Any, *by: Any) -> Any:
+        # a float in a column of whole numbers would make a column of another type
         if not is_number(value) or (self.type == "int" and not isinstance(value, int)):
             return SUPPRESSED if self._coded else None
         if self._low is not None and value <= self._low:
@@ -82,6 +83,7 @@ class _Clip(Running):
             return super().expression(column, *by)
         if not self._coded:
             made = column.clip(self._low, self._high)
+            # as single values: infinity is withheld, not clipped to a bound as if it had been measured
             return made if self.type == "int" else pl.when(column.is_finite()).then(made)
         text = as_text(column, self._kind)
         if self._high is not None:

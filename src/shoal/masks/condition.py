@@ -47,6 +47,7 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
             raise UsageError("a condition is exactly one of equals, in, between, matches, all, any, not")
         if self.column is not None and (self.all is not None or self.any is not None or self.none is not None):
             raise UsageError("`column` belongs to a single test, not to all, any or not")
+        # compiled now: a wrong expression is told when the policy is read, not at the first record
         if self.matches is not None:
             pattern(self.matches)
 
@@ -77,6 +78,7 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         """The same as a polars expression."""
         import polars as pl
 
+        # polars' null in these three is what `_and` and `_not` make of "cannot be told"
         if self.all is not None:
             return pl.all_horizontal([c.express(column, kind) for c in self.all])
         if self.any is not None:
@@ -87,6 +89,7 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
         if self.equals is not None or self.among is not None:
             wanted = [text_of(v) for v in (self.among if self.among is not None else (self.equals,))]
             return as_text(here, kind.get(self.column)).is_in(wanted).fill_null(False)
+        # both engines agree whether nothing is found somewhere; where, they do not
         if self.matches is not None and (alike := for_columns(self.matches, empty=True)) is not None:
             return as_text(here, kind.get(self.column)).str.contains(alike).fill_null(False)
         accepts = self._accepts()

@@ -65,6 +65,7 @@ class Conditional(Mask, frozen=True, tag="conditional"):
             made = self._inner().output(kind)
         else:
             made = kind_of(self.then)
+            # `then: 0` among decimals is 0.0, no reason to make texts of them
             if kind == "float" and made == "int":
                 made = "float"
         return made if kind is None or made == kind else "str"
@@ -109,6 +110,7 @@ class _Conditional(Running):
             if self._text:
                 made = as_text(made, self._inner.type)
         kept = as_text(column, self._context.type) if self._text else column
+        # what cannot be told is hidden, as in `one`
         return pl.when(column.is_null()).then(None).when(holds.fill_null(True)).then(made).otherwise(kept)
 
     def settle(self) -> None:

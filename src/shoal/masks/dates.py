@@ -54,6 +54,7 @@ def is_date(text: str, start: int, end: int) -> bool:
         return numbers[0] in YEARS and _exists(*numbers)
     day, month, year = numbers
     if len(parts[2]) == 4:
+        # the month comes first only between slashes or dashes
         return year in YEARS and (_exists(year, month, day) or (mark != "." and _exists(year, day, month)))
     # two digits of a year are also the end of a version: the day and the month have two digits, or a word says so
     sure = (len(parts[0]) == len(parts[1]) == 2) or before in DATED or mark == "/"

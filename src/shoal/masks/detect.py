@@ -67,6 +67,7 @@ def _without(text: str, found: Sequence[Found]) -> str:
         return text
     out, at = list[str](), 0
     for start, end, _ in found:
+        # as many blots as characters: what is found later still points into the text itself
         out += (text[at:start], "\0" * (end - start))
         at = end
     return "".join([*out, text[at:]])
@@ -106,6 +107,7 @@ def _ssn(found: str) -> bool:
 
 
 def _phone(text: str, start: int, end: int) -> bool:
+    # more than 15 digits are no telephone number (E.164); behind such a mark it is the end of something longer
     return 7 <= len(_digits_in(text, start, end)) <= 15 and text[start - 1 : start] not in (".", "-", "/")
 
 
@@ -125,6 +127,7 @@ def _compiled(text: str | bytes) -> Any:
     import re2  # type: ignore[import-untyped]
 
     options = re2.Options()
+    # its log would quote the listed names
     options.log_errors = False
     options.max_mem = LARGEST_PROGRAM
     return re2.compile(text, options)
@@ -134,4 +137,5 @@ def _compiled(text: str | bytes) -> Any:
 def _words(listed: tuple[str, ...]) -> str:
     import re2
 
+    # longer ones first: of alternatives that begin alike, the first that fits is taken
     return rf"(?i)\b(?:{'|'.join(re2.escape(word) for word in sorted(listed, key=len, reverse=True))})\b"

@@ -13,6 +13,7 @@ from shoal.masks.locales import LOCALES, Language
 
 What = Literal["name", "given", "family", "mail", "phone", "address", "city", "company", "iban", "card"]
 T = TypeVar("T")
+# characters behind the country and the check digits
 ACCOUNT = {"DE": 18, "GB": 18, "FR": 23}
 
 
@@ -63,6 +64,7 @@ class Draw:
     __slots__ = ("_left",)  # one is made per value
 
     def __init__(self, raw: bytes) -> None:
+        # one large number, of which each choice takes its share away
         self._left = int.from_bytes(raw, "big")
 
     def below(self, limit: int) -> int:
@@ -108,6 +110,7 @@ def _company(draw: Draw, at: Language) -> str:
 def _iban(draw: Draw, at: Language) -> str:
     bank = LOCALES[at].bank
     account = "".join(str(draw.below(10)) for _ in range(ACCOUNT[bank]))
+    # British accounts begin with four letters for the bank
     return with_iban(bank, f"SHOL{account[4:]}" if bank == "GB" else account)
 
 

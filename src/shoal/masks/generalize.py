@@ -77,6 +77,7 @@ class _Ancestors:
         self._others: dict[str, str] = {}
 
     def _at(self, path: list[str], least: int = 0) -> str:
+        # level 0 asks for the value itself, whatever node it lies under
         level = max(self._level, least) if self._level else 0
         return SUPPRESSED if level >= len(path) - 1 else path[level]
 

@@ -29,6 +29,7 @@ class Hash(Keyed, frozen=True, tag="hash"):
     length: int = 32
 
     def __post_init__(self) -> None:
+        # 128 hex digits are the 64 bytes that BLAKE2b has at most
         if not 8 <= self.length <= 128:
             raise UsageError("`length` must lie between 8 and 128", where="hash")
 

@@ -41,11 +41,13 @@ class Keyed(Mask, frozen=True, kw_only=True):
 
     def person(self, context: Context, subject: Any) -> bytes:
         """The fingerprint under which a vault knows a person: the same for every role, so that one word forgets all."""
+        # of the first epoch: after a rotation a vault must still know who is in it
         key = context.keys.derive(self.key, "person", epoch=context.keys.epochs(self.key)[0])
         return digest(key, [subject])
 
     def salt(self, vault: Vault, context: Context, subject: Any) -> str:
         """The salt of a person, as text."""
+        # the key's check value, because one vault may serve several keys; the type, because 1 equals True
         question = ("salt", context.keys.check(self.key, context.keys.epochs(self.key)[0]), type(subject), subject)
         return vault.recall(question, lambda: vault.salt(self.person(context, subject)).hex())
 
@@ -86,10 +88,12 @@ def _frame(part: Any) -> bytes:
     if type(part) is str:
         text = part
     elif part is None:
+        # no text is as long as this says, so none has this frame
         return b"\xff\xff\xff\xff"
     else:
         text = text_of(part)
     # the common case without the dearer handler of errors: one in ten of the time of a keyed mask
+    # two texts that differ in a lone surrogate are two values, too
     raw = text.encode() if text.isascii() else text.encode("utf-8", "surrogatepass")
     size = len(raw)
     return (_SIZES[size] if size < 256 else size.to_bytes(4, "big")) + raw

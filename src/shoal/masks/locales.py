@@ -41,6 +41,7 @@ LOCALES: dict[Language, Locale] = {
         _words("Church Mill Station Park High Victoria Chestnut Bridge School Manor Meadow River"),
         _words("Northgate Bluestone Harbour Oakfield Crestline Summit Pinewood Redbridge Silverline"),
         "{number} {street} Street, {city}",
+        # 555-0100 to 555-0199 are kept for fiction (NANPA)
         "(555) 555-01##",
         "GB",
     ),
@@ -62,6 +63,7 @@ LOCALES: dict[Language, Locale] = {
         _words("Haupt Bahnhof Schul Garten Linden Berg Kirch Wald Ring Mühlen Post Rathaus"),
         _words("Nordlicht Adler Rheintal Kompass Eichwerk Silberbach Hansekontor Südstern"),
         "{street}straße {number}, {city}",
+        # kept for films by the Bundesnetzagentur
         "030 23125 ###",
         "DE",
     ),
@@ -82,6 +84,7 @@ LOCALES: dict[Language, Locale] = {
         _words("Victor-Hugo Pasteur Gambetta Voltaire Molière Carnot Verdun Moulin Lilas Acacias"),
         _words("Belleroche Lumière Atlantique Horizon Verdier Grandvent Pontclair"),
         "{number} rue {street}, {city}",
+        # kept for films by the Arcep
         "01 99 00 ## ##",
         "FR",
     ),

@@ -96,6 +96,7 @@ class _Noise(Running):
         self._draw = {"normal": normal, "laplace": laplace, "uniform": uniform}[spec.kind]
 
     def one(self, value: Any, *by: Any) -> Any:
+        # without a person all rows with this value would share one noise
         if not is_number(value) or None in by:
             return None
         # from the record itself: reading it again gives the same noise, so there is nothing to average

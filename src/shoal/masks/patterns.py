@@ -103,12 +103,14 @@ def _unambiguous(text: str) -> re.Pattern[str] | None:
     >>> _unambiguous("[0-9]{3,}") is not None, _unambiguous("(a+)+b"), _unambiguous("a+b")
     (True, None, None)
     """
+    # ASCII, because RE2's \d, \w and \b know nothing else
     return re.compile(text, re.ASCII) if PLAIN.fullmatch(text) else None
 
 
 def _match_of(compiled: Any) -> Any:
     """The binding itself: the objects that Python's wrapper makes of each match cost more than finding it."""
     try:
+        # private parts of the wrapper: where another version lacks them, its public road is taken
         return partial(compiled._regexp.Match, re2._Anchor.UNANCHORED)
     except AttributeError:
         return None
@@ -150,6 +152,7 @@ def for_columns(text: str, *, empty: bool = False) -> str | None:
         if reader.left or (not made.least and not empty):
             return None
         source = flag + made.source
+        # compiled once here: what polars refuses must not fail in the middle of a release
         pl.Series(["-"]).str.contains(source)
     except (_UnlikeError, RecursionError, pl.exceptions.PolarsError):
         return None
@@ -196,6 +199,7 @@ class _Reader:
         if char == "(":
             if self.left.startswith("?:"):
                 self.take(2)
+            # flags and named groups, which the two engines need not read alike
             elif self.left.startswith("?"):
                 raise _UnlikeError
             inner = self.either()
@@ -217,6 +221,7 @@ class _Reader:
     def escaped(self) -> _Part:
         char = self.take()
         if char == "b":
+            # polars' own \b knows letters beyond ASCII, RE2's does not
             return _Part("(?-u:\\b)", 0)
         if char.lower() in CLASSES:
             return _Part(f"[{'^' if char.isupper() else ''}{CLASSES[char.lower()]}]", 1)
@@ -288,4 +293,5 @@ def _whole(text: str) -> bool:
 
 
 def _literal(char: str) -> str:
+    # by its number, so that no character has a second meaning in either engine
     return f"\\x{{{ord(char):X}}}"

@@ -20,6 +20,7 @@ GIVEN = frozenset(n for at in LOCALES.values() for n in at.given)
 FAMILY = frozenset(n for at in LOCALES.values() for n in at.family)
 KNOWN = GIVEN | FAMILY
 SMALL = frozenset(n.casefold() for n in GIVEN), frozenset(n.casefold() for n in FAMILY)
+# m, h and c are short for titles, and are initials, too
 ROLES = (TITLES | INSIDE_TITLES | CUES) - PARTICLES - frozenset("mhc")  # what announces a name is no part of it
 MOST_WORDS = 4  # words of a name
 # one class after the other, nothing that could be read in two ways: linear in the text
@@ -79,6 +80,7 @@ def _name(words: list[Word], at: int, sure: bool) -> int:
     if len(parts[0]) == 1:  # an initial, and a word behind it
         return run if run > 1 and _closes(words, at) else 0
     if run == 1:
+        # one capitalised word proves little (Wood, King): it must be a family name and do what people do
         said = at + 1 < len(words) and words[at + 1].gap == " " and words[at + 1].low in SPEECH
         return 1 if word.text in FAMILY and said else 0
     if any(p in KNOWN for p in parts):

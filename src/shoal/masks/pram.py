@@ -36,6 +36,7 @@ class Pram(Keyed, frozen=True, tag="pram"):
     def __post_init__(self) -> None:
         if len(set(self.values)) != len(self.values) or len(self.values) < 2:
             raise UsageError("`values` must be at least two different categories", where="pram")
+        # at chance an answer says nothing, and `estimate` would divide by 0
         if not 1 / len(self.values) < self.keep < 1:
             raise UsageError("`keep` must lie between chance (one of the categories) and 1", where="pram")
 
@@ -74,11 +75,14 @@ class _Pram(Running):
     def one(self, value: Any, *by: Any) -> Any:
         text = value if type(value) is str else text_of(value)
         known, person = self._place.get(text), by[0]
+        # of a value outside the declared ones no probability is known
         if known is None or person is None:
             return SUPPRESSED
         place, of = known
         raw = of(person)
+        # half of the bits say whether it stays, the other half what it becomes
         if int.from_bytes(raw[:8], "big") < self._below:
             return text
+        # never 0: whether it stays is decided already
         step = 1 + int.from_bytes(raw[8:], "big") % (len(self._values) - 1)
         return self._values[(place + step) % len(self._values)]

@@ -67,6 +67,7 @@ class _Pseudonym(Running):
         parts = [value]
         if self._period:
             at = self._read(by[0])
+            # without a time there is no period: a pseudonym for all of them would never rotate
             if at < 0:
                 return SUPPRESSED
             parts.append(at // self._period)

@@ -78,7 +78,9 @@ class _RankSwap(RunningWindow):
 
         numbers = values.to_list()
         whose = people.to_list() if people is not None else []
+        # from the content, as in `shuffle`: a replay swaps alike, and no two windows share an order
         content = digest(self._key, [number, len(numbers), *numbers, *whose], 32)
+        # ties by their place: the same on every machine
         ranked = sorted((at for at, v in enumerate(numbers) if v is not None), key=lambda at: (numbers[at], at))
         reach = max(1, int(self._within * len(ranked)))
         of = fingerprint(content, 8)
@@ -90,6 +92,7 @@ class _RankSwap(RunningWindow):
             last = min(rank + reach, len(ranked) - 1)
             drawn = rank + 1 + int.from_bytes(of(rank), "big") % max(1, last - rank)
             chosen = _free(after, drawn)
+            # all from the drawn one on have been swapped: any other within reach will do
             if chosen > last:
                 chosen = _free(after, rank + 1)
             if chosen <= last:

@@ -38,6 +38,7 @@ def model(name: Model, language: str) -> Ask:
             found = analyzer.analyze(text=text, language=language)
         except Exception:  # whatever it says might quote the text
             return None
+        # what we have no name for is hidden all the same
         return [Found(r.start, r.end, KIND.get(r.entity_type, "id")) for r in found]
 
     return ask

@@ -48,6 +48,7 @@ class Substitute(Keyed, frozen=True, tag="substitute"):
             raise UsageError("`choose` needs at least two surrogates", where="substitute")
         if self.nulls and self.value is None:
             raise UsageError("`nulls` needs a constant `value`", where="substitute")
+        # the type of a masked column is known before any value is seen
         if self.map is not None and len({kind_of(v) for v in (*self.map.values(), self.default)}) > 1:
             raise UsageError(
                 "the substitutes in `map` and the `default` must be of one type",
@@ -102,6 +103,7 @@ def kind_of(value: Scalar) -> Type:
     >>> kind_of("x"), kind_of(3), kind_of(True)
     ('str', 'int', 'bool')
     """
+    # bool first: True is an int to Python
     for kind, name in ((bool, "bool"), (int, "int"), (float, "float")):
         if isinstance(value, kind):
             return name  # type: ignore[return-value]

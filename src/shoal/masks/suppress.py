@@ -11,6 +11,7 @@ from shoal.masks.base import Context, Mask, Running, dtype_of
 if TYPE_CHECKING:
     import polars as pl
 
+# dates have no zero: they become null
 ZERO: dict[Type | None, Any] = {"int": 0, "float": 0.0, "bool": False, "str": ""}
 
 

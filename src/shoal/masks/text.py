@@ -47,6 +47,7 @@ class Text(Mask, frozen=True, tag="text"):
     language: str = "en"
 
     def __post_init__(self) -> None:
+        # a blank word would be found between any two others
         if not self.find or any(not word.strip() for word in self.words):
             raise UsageError("`find` and `words` must not be empty", where="text")
 
@@ -68,6 +69,7 @@ class Text(Mask, frozen=True, tag="text"):
             found = detect(text, kinds, listed, sure=sure)
             if ask is not None:
                 more = ask(text)
+                # the model failed, so nobody knows what the text holds
                 if more is None:
                     return SUPPRESSED
                 found = together(text, found, [f for f in more if f.kind in kinds])
@@ -98,6 +100,7 @@ def masked(text: str, found: Sequence[Found]) -> str:
     out, at = [], 0
     for start, end, kind in found:
         there = text[start:end]
+        # Anna Ott, Ms Ott and Anna get one number: that of the family name
         key = (kind, whose.get(last_word(there), there.casefold()) if kind == "name" else there.casefold())
         if key not in known:
             known[key] = count[kind] = count.get(kind, 0) + 1
@@ -113,6 +116,7 @@ def _parts(text: str, found: Sequence[Found]) -> dict[str, str]:
         if f.kind == "name":
             words = [m.group() for m in WORD.finditer(text[f.start : f.end])]
             for word in words:
+                # initials and common words stand everywhere, for others than this person
                 if len(word) > 2 and word[0].isupper() and word.casefold() not in NOT_NAMES:
                     whose.setdefault(word, words[-1].casefold())
     # a family name stands for itself, whoever else has it as a given name

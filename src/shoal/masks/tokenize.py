@@ -108,6 +108,7 @@ class Siv(Running):
         from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
         if epoch not in self._ciphers:
+            # 64 bytes: AES-SIV has one key for its tag and one for the text
             self._ciphers[epoch] = AESSIV(self._spec.derive(self._context, epoch=epoch, size=64))
         return self._ciphers[epoch]
 
@@ -125,6 +126,7 @@ class Siv(Running):
         try:
             return msgspec.json.decode(self._cipher(int(head[1:])).decrypt(bytes.fromhex(tail), None))
         except (InvalidTag, ValueError) as error:
+            # the ring says itself which epoch it lacks
             if isinstance(error, UsageError):
                 raise
             raise UsageError(
@@ -223,6 +225,7 @@ class Vaulted(Running):
 
     def _token(self, value: Any, *by: Any) -> str:
         person = self._spec.person(self._context, by[0]) if by and by[0] is not None else None
+        # sealed for this token: put beside another one, it does not open
         return self._vault.token(
             self._domain, self._print(value), person, lambda t: self._seal.encrypt(_pack(value), [t.encode()])
         )

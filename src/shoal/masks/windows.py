@@ -235,6 +235,7 @@ class Assigner(Generic[Item]):
         >>> [[e.item for e in w.events] for w in Assigner(Tumbling(size=2)).push_all(0, "abcde")]
         [['a', 'b'], ['c', 'd']]
         """
+        # what comes late, or twice at one instant, needs the heap
         if self._late or (self._now is not None and first <= self._now):
             return [window for at, item in enumerate(items) for window in self.push(first + at, item)]
         if not items:
@@ -260,6 +261,7 @@ class Assigner(Generic[Item]):
 
     def tick(self, now: int) -> list[Window]:
         """The clock says ``now`` though no event came."""
+        # a clock never goes back: windows that are closed stay closed
         return self._move(max(now, self._now if self._now is not None else now))
 
     def flush(self) -> list[Window]:

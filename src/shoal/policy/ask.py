@@ -42,11 +42,13 @@ def asked(
         while True:
             show("  > ")
             word = read()
+            # an empty line is "\n"; nothing at all is the end of the input
             if not word:
                 return out
             key = word.strip().lower()
             if not key:
                 break
+            # a derived column has no cells in the table that a hierarchy could be made from: it can only be hidden
             if key in KEYS and (name in frame.columns or key == "h"):
                 out[name] = _decided(frame, name, guess, KEYS[key])
                 for line in preview(frame, name, out[name]):
@@ -63,6 +65,7 @@ def preview(frame: pl.DataFrame, name: str, guess: Guess) -> list[str]:
     try:
         hierarchy = HIERARCHIES.decode(yaml.safe_load(guess.hierarchy), f"column {name!r}")
         column = frame[name].cast(pl.String) if guess.type == "str" else frame[name]
+        # a value that occurs once is somebody's own
         common = column.drop_nulls().value_counts(sort=True).filter(pl.col("count") > 1).head(EXAMPLES)
         rows = hierarchy.preview(common.to_series(0)).rows()
     except (ShoalError, pl.exceptions.PolarsError):

@@ -38,7 +38,9 @@ PATTERNS: dict[Form, str] = {
     "path": r"^[^\s./|>]+([./|>][^\s./|>]+)*$",
     "name": r"^(\p{Lu}[\p{L}'’\-]*\.?)( (\p{Lu}[\p{L}'’\-]*\.?|von|van|de|da|der|di|bin|al)){1,4}$",
 }
+# ISO/IEC 7812: cards have up to 19 digits, the shortest in use 13
 DIGITS = r"^[0-9]{13,19}$"
+# ISO 13616: 15 (Norway) to 34 characters, four of which are the country and the check digits
 IBAN = r"^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$"
 NUMBER = r"^\s*[+-]?[0-9]+([.,][0-9]+)?\s*$"
 
@@ -49,6 +51,7 @@ def form_of(column: pl.Series) -> Form | None:
     >>> form_of(pl.Series(["a@x.org", "b@y.org"])), form_of(pl.Series([4111111111111111]))
     ('mail', 'card')
     """
+    # in the order of the table: `unique` alone has none, and the same table must give the same draft
     values = column.drop_nulls().unique(maintain_order=True).head(MOST_VALUES).cast(pl.String)
     if not len(values):
         return None
@@ -61,6 +64,7 @@ def form_of(column: pl.Series) -> Form | None:
     # a card number may be read as a number; all other forms are texts
     if column.dtype != pl.String:
         return None
+    # strict forms first: mail addresses, positions and network addresses also fit the pattern of a path
     for form in ("mail", "uuid", "web", "ip", "position"):
         if _most(values, PATTERNS[form]):
             return form
@@ -73,6 +77,7 @@ def form_of(column: pl.Series) -> Form | None:
 
 def _words(values: pl.Series) -> Form | None:
     """Texts that are no numbers: phones, paths, codes, names, sentences."""
+    # the pattern alone lets brackets and dashes pass: a telephone number has seven digits or more
     if _most(values, PATTERNS["phone"]) and _most(values, r"[0-9].*[0-9].*[0-9].*[0-9].*[0-9].*[0-9].*[0-9]"):
         return "phone"
     if _most(values, PATTERNS["domain"]) and _most(values, r"\."):

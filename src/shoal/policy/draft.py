@@ -16,6 +16,7 @@ from shoal.policy.suggest import Guess, guesses
 from shoal.policy.yaml import quoted
 
 CURVES = 10  # numbered columns of numbers that make curves
+# empty, a number, a date, a mail address: cells of a first row, not what columns are called
 VALUE = re.compile(r"^\s*$|^[+-]?[\d.,]+$|^\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|@")
 
 

@@ -35,6 +35,7 @@ def span(column: pl.Series) -> str:
     '{use: range, min: 0, max: 90}'
     """
     known = column.drop_nulls().cast(pl.Float64)
+    # one infinite cell would be the end of the range
     known = known.filter(known.is_finite())
     if not len(known):
         return "suppress"

@@ -85,7 +85,9 @@ class _Reader:
 
     def _column(self, data: Any, place: Place) -> Column:
         fields = tuple(f.name for f in msgspec.structs.fields(Column))
+        # `age: quasi` is short for `age: {role: quasi}`
         plain = dict(self._mapping({"role": data} if isinstance(data, str) else data, place, fields))
+        # both are decoded by their families, which know plug-ins and name the line of what is wrong
         hierarchy, derive = plain.pop("hierarchy", None), plain.pop("derive", None)
         if plain.get("role") not in get_args(Role):
             raise PolicyError(

@@ -95,4 +95,5 @@ def matching(path: str, declared: Iterable[str]) -> list[str]:
     columns = list(declared)
     if path in columns:
         return [path]
+    # with the mark behind it: `visit` does not mean the columns of `visits`
     return [c for c in columns if c.startswith((f"{path}.", f"{path}{EACH}"))]

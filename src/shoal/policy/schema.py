@@ -38,6 +38,7 @@ def schema() -> dict[str, Any]:
         refs, parts = msgspec.json.schema_components(classes, ref_template=f"#/$defs/{noun}_{{name}}")
         definitions |= {f"{noun}_{name}": part for name, part in parts.items()}
         names = sorted(n for f in families for n in f.names() if n not in NOT_IN_A_FILE)
+        # a spec without options may be written as its name alone
         one_of[noun] = {"anyOf": [{"enum": names}, *refs]}
     definitions |= one_of
     definitions["column"] = _column()
@@ -47,6 +48,7 @@ def schema() -> dict[str, Any]:
         "title": "A Shoal policy",
         "type": "object",
         "required": ["columns"],
+        # as in the loader: a misspelt key would leave something shown or not promised
         "additionalProperties": False,
         "properties": {
             "dataset": {"type": "string", "description": "what the data are called"},

@@ -36,6 +36,7 @@ KNOWN = re.compile(
 )
 PLACE = re.compile(r"(^|_)(zip\w*|postal\w*|plz|postcode)(_|$)")
 TIME = re.compile(r"(^|_)(time|timestamp|ts|created|updated|date|datetime|when|epoch)(_|$)")
+# 1973 to 2128 in each unit, so that no number is a time in two of them
 EPOCHS = {"s": (1e8, 5e9), "ms": (1e11, 5e12), "us": (1e14, 5e15), "ns": (1e17, 5e18)}
 NEAR_UNIQUE = 0.5  # different values per row above which a column names rows rather than describes them
 FEW = 20  # rows: below, a share of different values says nothing
@@ -64,6 +65,7 @@ class Guess(NamedTuple):
     @property
     def shown(self) -> bool:
         """Whether the draft lists it under ``show``."""
+        # nobody has judged what is merely plain: it is shown only after a person said so
         roles = ("quasi", "sensitive", "plain") if self.decided else ("quasi", "sensitive")
         return self.role in roles and self.question is None
 
@@ -74,6 +76,7 @@ def words(name: str) -> str:
     >>> words("CustomerID"), words("Date of birth"), words("A1Cresult")
     ('customer_id', 'date_of_birth', 'a1_cresult')
     """
+    # also before the last of several capitals: `HTTPServer` is two words
     parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
     return re.sub(r"\W+", "_", parted).strip("_").lower()
 
@@ -86,6 +89,7 @@ def guesses(frame: pl.DataFrame) -> dict[str, Guess]:
     {'pid': 'subject', 'sex': 'quasi'}
     """
     found = {column.name: guess(column) for column in frame.iter_columns()}
+    # a schema has one subject: a second id must neither count people nor be shown
     for extra in [n for n, g in found.items() if g.role == "subject"][1:]:
         found[extra] = Guess("identifier", "a second column that names people")
     if not any(g.role == "quasi" for g in found.values()):
@@ -127,6 +131,7 @@ def guess(column: pl.Series) -> Guess:
 
 def _naming(column: pl.Series, name: str, distinct: int, rows: int) -> Guess | None:
     """What names people, by name and by form."""
+    # a column with one value for all counts nobody
     if SUBJECT.search(name) and (distinct > 1 or rows == 1):
         return Guess("subject", "its name says whose row it is: people are counted, and it is not shown")
     if NAMING.search(name):
@@ -134,6 +139,7 @@ def _naming(column: pl.Series, name: str, distinct: int, rows: int) -> Guess | N
     form = form_of(column)
     if form in IDENTIFYING:
         return Guess("identifier", IDENTIFYING[form])
+    # a number that many rows share is the number of a category, and names no row
     if NUMBERING.search(name) and rows > FEW and distinct > 0.1 * rows:
         return Guess("identifier", f"its name says that it numbers something; {distinct:,} different values")
     return None
@@ -180,6 +186,7 @@ def _joined(frame: pl.DataFrame, found: dict[str, Guess]) -> dict[str, Guess]:
     quasi = [n for n, g in found.items() if g.shown and g.role == "quasi"]
     numbers = {n: words(n) for n in quasi if frame[n].dtype.is_float()}
     wholes = list(pairs(numbers, frame.columns, hierarchies.GRID))
+    # only texts that would be suppressed whole: by a path they keep the steps above
     texts = [n for n in quasi if frame[n].dtype == pl.String and found[n].hierarchy == "suppress"]
     chain = nested(frame, texts, {n: quoted(n) for n in texts}) if frame.height > FEW else None
     for whole in [*wholes, *([chain] if chain is not None else [])]:
@@ -187,6 +194,7 @@ def _joined(frame: pl.DataFrame, found: dict[str, Guess]) -> dict[str, Guess]:
         if derive == "position":
             derive = f"{{use: position, of: [{', '.join(map(quoted, whole.of))}]}}"
         part = f"a part of {whole.name!r}, not shown by itself"
+        # a part shown beside the whole would tell what the whole had to give up
         found = found | {n: Guess("identifier", part) for n in whole.of}
         found[whole.name] = Guess("quasi", whole.why, whole.hierarchy, derive=derive, of=whole.of)
     return found

@@ -52,11 +52,13 @@ def nested(frame: pl.DataFrame, candidates: list[str], quoted: dict[str, str]) -
     sizes = {name: frame[name].drop_nulls().n_unique() for name in candidates}
     # where hardly a value repeats, each lies in one value of any other column by chance
     usable = [n for n in candidates if sizes[n] > 1 and sizes[n] * REPEATED <= frame.height]
+    # from many values to few: what lies in something else has more values than it
     ordered = sorted(usable, key=lambda n: -sizes[n])
     best: list[str] = []
     for at, first in enumerate(ordered):
         chain = [first]
         for other in ordered[at + 1 :]:
+            # as many values would be the same thing under another name, and a step that generalizes nothing
             if sizes[other] < sizes[chain[-1]] and _lies_in(frame, chain[-1], other):
                 chain.append(other)
         best = max(best, chain, key=len)

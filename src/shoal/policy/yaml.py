@@ -52,6 +52,7 @@ def load(path: str | Path) -> tuple[Any, Places]:
     {'columns': {'age': 'quasi'}}
     """
     file = Path(path)
+    # from now on the command refuses to write onto it
     register(file)
     try:
         text = file.read_text(encoding="utf-8")
@@ -81,6 +82,7 @@ def parse(text: str, name: str) -> tuple[Any, Places]:
         raise PolicyError(
             f"not valid YAML ({error.problem})", where=where, hint="check indentation and quotes"
         ) from None
+    # the parser calls itself for every level, so brackets alone end it before levels are counted below
     except RecursionError:
         raise _too_deep(name) from None
     except yaml.YAMLError:

@@ -58,6 +58,7 @@ class Adversary:
         found: list[Finding] = []
         whose = None if people is None else _codes(people)
         codes = {name: _codes(released[name]) for name in self._columns(released)}
+        # also all stable columns at once: sex, year of birth and profession may link rows that none links alone
         for names in [*((name,) for name in codes), *self._stable(codes, whose)]:
             found += self._linked(released, names, codes, whose, levels or {})
         for name in self.beside(released):
@@ -71,6 +72,7 @@ class Adversary:
             return []
         codes = {name: _codes(released[name]) for name in names}
         whose = np.arange(released.height) if people is None else _codes(people)
+        # without a subject every row is a person
         return self.singled_together(names, *_alone(_joined(codes, names), whose))
 
     def singled_together(self, names: Sequence[str], crowd: int, single: int) -> list[str]:
@@ -127,6 +129,7 @@ class Adversary:
         """All columns that are the same in a person's rows, together: none may be a link, and all of them one."""
         if whose is None:
             return []
+        # numbered: a column may be called "person" or "rows" itself
         rows = pl.DataFrame({"person": whose, **{f"c{at}": values for at, values in enumerate(codes.values())}})
         kinds = rows.group_by("person").agg(pl.len().alias("rows"), pl.exclude("person").n_unique())
         several = kinds.filter(pl.col("rows") > 1)
@@ -149,6 +152,7 @@ class Adversary:
         if not self._links(names, values, whose, known=people is not None):
             return []
         labels = group(released, self.schema.quasi)
+        # who has linked rows in groups 3 and 7 is hidden only among those who also stand in both
         trajectories = _trajectories(values, labels)
         sensitive = {p.sensitive: released[p.sensitive] for p in self.promises if p.sensitive is not None}
         groups = Groups(trajectories, sensitive, whose.astype(np.int32), levels)
@@ -198,6 +202,7 @@ class Adversary:
         """Whether an outsider can know a value: not of a keyed mask, nor a measurement, which the report lists."""
         mask = None if self.view is None else self.view.masks.get(name)
         values = released[name]
+        # a float with decimals is taken for a measurement, which an outsider does not know to the last digit
         return not (mask is not None and mask.keyed) and not (values.dtype.is_float() and not _whole(values))
 
     def _alone(
@@ -231,6 +236,7 @@ class Adversary:
 
 def _alone(values: NDArray[np.int64], whose: NDArray[np.int64]) -> tuple[int, int]:
     """How many people there are, and how many have a value that nobody else has."""
+    # each pair once: a value that one person has in many rows is still theirs alone
     pairs = pl.DataFrame({"value": values, "person": whose}).unique()
     return pairs["person"].n_unique(), pairs.filter(pl.len().over("value") == 1)["person"].n_unique()
 
@@ -256,6 +262,7 @@ def _accepted(finding: Finding) -> Finding:
 def _codes(series: pl.Series) -> NDArray[np.int64]:
     if series.dtype.is_nested():  # as it reads: nothing ranks these
         series = pl.Series([None if value is None else repr(value) for value in series.to_list()], dtype=pl.String)
+    # a missing value is a value of its own, 0
     return (series.rank("dense").fill_null(0)).cast(pl.Int64).to_numpy()
 
 
@@ -263,6 +270,7 @@ def _trajectories(values: NDArray[np.int64], labels: NDArray[np.int32]) -> NDArr
     """Dense labels: rows whose value stands in the same groups, equally often, share one."""
     rows = pl.DataFrame({"value": values, "group": labels})
     paths = rows.group_by("value").agg(pl.col("group").sort().alias("path"))
+    # as text: lists cannot be ranked
     text = paths.with_columns(pl.col("path").cast(pl.List(pl.String)).list.join(","))
     dense = text.with_columns((pl.col("path").rank("dense") - 1).cast(pl.Int32).alias("label"))
     return rows.join(dense, on="value", how="left", maintain_order="left")["label"].to_numpy()

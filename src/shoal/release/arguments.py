@@ -21,6 +21,7 @@ from shoal.policy.document import Policy
 from shoal.promises.base import Promise
 
 EFFORTS = ("low", "normal", "high")
+# what the interpreter and its libraries take before the first row is read
 LEAST_MEMORY = 300_000_000
 
 
@@ -76,6 +77,7 @@ def memory(argument: Argument, value: Any) -> int:
     2000000000
     """
     units = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "": 1}
+    # all in capitals, so that 2gb is understood
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(|[KMGT]B)\s*", str(value).upper())
     if isinstance(value, bool) or found is None:
         argument.refuse("an amount of memory", value, "for example 2GB")

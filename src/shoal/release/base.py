@@ -57,8 +57,10 @@ class Job:
     def unchanged(self) -> tuple[str, ...]:
         """The columns whose cells leave as they came: shown, not masked, not generalized."""
         shown = self.schema.columns if self.view is None else self.view.shown
+        # beside promises, quasi columns leave generalized
         return tuple(name for name in shown if not self.promises or self.schema[name].role != "quasi")
 
     def draw(self) -> int:
         """The seed of one run."""
+        # 63 bits: compiled code takes signed numbers of 64
         return secrets.randbits(63) if self.seed is None else self.seed

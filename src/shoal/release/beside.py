@@ -96,6 +96,7 @@ class CurvesBeside(Beside):
         self._promise: Any = those_about(promises, "curves")[0]
         self._others = [p for p in promises if p is not self._promise]
         self._sensitive = schema.sensitive
+        # by a secret: whoever knew which windows are judged could break the others
         self._random = np.random.default_rng(secrets.randbits(63))
 
     def feed(self, batch: Batch) -> None:
@@ -140,6 +141,7 @@ class GroupsBeside(Beside):
         self._quasi, self._columns = schema.quasi, sorted({p.sensitive for p in self._promises if p.sensitive})
         self._waiting = Waiting()
         self._parts: dict[Any, Part] = {}
+        # events of a continued stream that came before its first batch here were never seen
         self._begin = math.inf if continued else 0.0  # the first event that was seen here
         self._secret = secrets.randbits(64)
 
@@ -158,8 +160,10 @@ class GroupsBeside(Beside):
     def _released(self, outcomes: Outcomes, released: pl.DataFrame) -> None:
         groups, cells = outcomes.groups, [c for c in self._quasi if c in released.columns]
         all_names: Any = list(_rows(released, cells)) if groups is None else groups
+        # below 0: rows that noise or a rule for gaps made, with nobody behind them
         drawn = outcomes.events >= 0
         if self.share < 1:
+            # without groups of the method, rows that read alike are one: its text is the name
             numbers = np.array([hash(n) for n in all_names], np.int64) if groups is None else groups
             drawn &= _mixed(numbers, self._secret) < np.uint64(self.share * 2**64)
         at = np.flatnonzero(drawn)
@@ -179,11 +183,13 @@ class GroupsBeside(Beside):
                 if part is not None:
                     part.whole = False
                 continue
+            # two texts would tell members of one group apart
             if part.cells != text:
                 raise broken("one text of a group", 1, 2)
             part.rows.append((who, *shown))
             touched[name] = None
         self._judge([name for name in touched if self._parts[name].whole], released)
+        # the group that was touched longest ago first
         while len(self._parts) > PARTS:
             del self._parts[next(iter(self._parts))]
 
@@ -247,6 +253,7 @@ class Waiting:
         first, size, subjects = self._batches[batch]
         if number - first >= size:
             return None
+        # without a subject every event is of another person
         return str(number) if subjects is None else subjects[number - first]
 
     def done(self, outcomes: Outcomes) -> None:

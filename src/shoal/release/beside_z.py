@@ -44,6 +44,7 @@ class Draw:
     def has(self, column: str, labels: pl.Series) -> Mask:
         """Which labels are drawn: the same answer whenever it is asked, by a hash with a seed of the column."""
         known = labels.is_not_null().to_numpy()
+        # all labels: no hash needs to be made
         if self.share == 1:
             return known
         return known & (labels.hash(self._secrets[column]).to_numpy() < np.uint64(self.share * 2**64))
@@ -73,6 +74,7 @@ class Shown:
         """How many people showed it in this time; counting ends at ``most``."""
         people: set[str] = set()
         for at in range(bisect_right(self._times, last) - 1, -1, -1):
+            # newest first, so that counting mostly ends after z events
             if self._times[at] < first or len(people) >= most:
                 break
             people.add(self._who[at])
@@ -108,10 +110,12 @@ class ZBeside(Beside):
 
     def feed(self, batch: Batch) -> None:
         """See :class:`Beside`."""
+        # z-anonymity decides an event when it comes, so none of an earlier batch is asked for
         self._first, self._times = batch.first, batch.times  # decided in the same call: no earlier one is asked for
         if not len(batch):
             return
         self._latest = max(self._latest, int(batch.times.max()))
+        # an event without a time or a person supports nobody
         usable = batch.times >= 0
         if batch.subjects is not None:
             usable &= batch.subjects.is_not_null().to_numpy()
@@ -182,6 +186,7 @@ class ZBeside(Beside):
         if self._next is None:
             if self._now - self._turned < ROUND * self._promise.longest:
                 return
+            # the latest time seen at all: whatever comes after it is known whole of the new labels
             self._next = Draw(self.share, self._latest)
         elif self._now - self._late - self._promise.longest > self._next.since:
             self._draw, self._next, self._turned = self._next, None, self._now
@@ -209,6 +214,7 @@ class ZBeside(Beside):
         if new:
             texts_of, labels = _generalized(hierarchy, values.filter(texts.is_in(new)).unique())
             drawn = np.logical_or.reduce([draw.has(name, labels) for draw in draws])
+            # =|values of which no label is drawn, too: they must not be looked up again
             kept |= dict.fromkeys(new, ())
             for text, label in zip(texts_of.filter(pl.Series(drawn)), labels.filter(pl.Series(drawn)), strict=True):
                 kept[text] = (*kept[text], label)

@@ -74,6 +74,7 @@ def carries(policy: Policy, frame: pl.DataFrame, *, keys: KeyRing) -> dict[str, 
 
 
 def _carries(job: StreamJob, frame: pl.DataFrame) -> Carries | None:
+    # the strongest of several promises
     wanted = max(int(one.asked) if one.about == "events" else one.rule().k for one in job.promises)
     events, span = job.method.waits_for(job.promises)
     time, subject = EventTime.of(job.schema), job.schema.subject
@@ -85,6 +86,7 @@ def _carries(job: StreamJob, frame: pl.DataFrame) -> Carries | None:
     if subject is not None and subject in frame.columns:
         who = Printer(KEY, "subject").column(frame[subject].cast(pl.String))
     cells, names = _cells(job.schema, frame, quasi)
+    # what cannot be counted: no time, nobody, or a value outside its hierarchy
     good = (times >= 0) & (who != 0) & (cells[0] != 0)
     times, who, cells = times[good], who[good], [level[good] for level in cells]
     if not len(times):
@@ -103,6 +105,7 @@ def _cells(schema: Schema, frame: pl.DataFrame, quasi: Sequence[str]) -> tuple[l
     chains = []
     for name in quasi:
         coded = Coder(schema[name].hierarchy, KEY, name).code(frame[name])
+        # a last row of zeros, for values without a code
         chain = np.vstack([coded.chains, np.zeros((1, coded.chains.shape[1]), np.int64)])
         chains.append(chain[np.where(coded.codes >= 0, coded.codes, len(coded.chains))])
     bad = np.any([chain[:, 0] == 0 for chain in chains], axis=0)
@@ -110,6 +113,7 @@ def _cells(schema: Schema, frame: pl.DataFrame, quasi: Sequence[str]) -> tuple[l
     out, names = [], []
     for level in range(max(chain.shape[1] for chain in chains)):
         nodes = np.column_stack([c[:, level] if level < c.shape[1] else np.zeros(len(c), np.int64) for c in chains])
+        # no column has a node at this level
         if level and not nodes.any():
             break
         _, place = np.unique(nodes, axis=0, return_inverse=True)

@@ -45,6 +45,7 @@ class File(msgspec.Struct, frozen=True):
         digest, size = hashlib.sha256(), 0
         try:
             with path.open("rb") as content:
+                # in blocks: a release may not fit in memory
                 while block := content.read(1 << 20):
                     digest.update(block)
                     size += len(block)
@@ -111,6 +112,7 @@ def certify(
         options=dict(options or {}),
         public_key=private.public_key().public_bytes_raw().hex(),
     )
+    # one order of fields, so that `check` can demand the very bytes we write
     text = msgspec.json.encode(certificate, order="deterministic")
     signed = Signed(text.decode(), private.sign(text).hex())
     return msgspec.json.format(msgspec.json.encode(signed), indent=1)
@@ -136,9 +138,11 @@ def check(data: bytes, *, public_key: str | None = None, files: Sequence[Path] =
         known = Ed25519PublicKey.from_public_bytes(bytes.fromhex(certificate.public_key))
         signature = bytes.fromhex(signed.signature)
         datetime.fromisoformat(certificate.made)  # it is shown: no other text may stand here, nor in the key
+        # capital hex digits would be a second spelling of the same key
         plain = certificate.public_key == known.public_bytes_raw().hex()
         if not plain or msgspec.json.encode(certificate, order="deterministic") != signed.certificate.encode():
             raise ValueError
+    # brackets by the thousand end a decoder by its recursion
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise InputError("this is not a certificate", where="certificate") from None
     if (certificate.format, certificate.version) != (FORMAT, VERSION):
@@ -147,10 +151,12 @@ def check(data: bytes, *, public_key: str | None = None, files: Sequence[Path] =
         known.verify(signature, signed.certificate.encode())
     except InvalidSignature:
         raise InputError("the signature is not right: the certificate was changed", where="certificate") from None
+    # without it the certificate says only that somebody signed
     if public_key is not None and public_key.strip().lower() != certificate.public_key:
         raise InputError("it was signed with another key than the publisher's", where="certificate")
     digests = {file.sha256 for file in certificate.files}
     for path in files:
+        # by digest, not by name: a certified file may be renamed
         if File.of("", path).sha256 not in digests:
             raise InputError("this file is not the certified one", where=str(path))
     return certificate

@@ -62,6 +62,7 @@ def checked(
     """
     if together < 1:
         raise UsageError(f"together must be at least 1, found {together}", where="together", hint="for example 2")
+    # resolves every view: a mask that does not fit its column is told before any row is read
     explain(policy)
     for name, view in policy.views.items():
         refuse_nothing(policy, RoleView.of(policy, name), view.promises)
@@ -70,6 +71,7 @@ def checked(
             column.hierarchy.declared()  # reads their files: a missing one is reported here, not when the service runs
     ring = KeyRing.load() if keys is None else keys
     named = {m.key for v in policy.views.values() for ms in v.masks.values() for m in ms if m.keyed}  # type: ignore[attr-defined]
+    # =|samples are drawn with the default key, whether a mask needs it or not
     named |= {DEFAULT for view in policy.views.values() if view.sample is not None}
     lacking = sorted(name for name in named if name not in ring.keys)
     if frame is None:

@@ -95,6 +95,7 @@ class Checkpoints:
 
     def look(self) -> None:
         """Write a checkpoint if it is time."""
+        # not while ticks of the run before are to come: the state would lack what they decide
         if self._clock() >= self._due and all(runner.settled for runner in self._runners.values()):
             self.write()
 
@@ -108,6 +109,7 @@ class Checkpoints:
         self.file.write(msgspec.msgpack.encode(Stopped(at, state, marks, further)))
         self.written += 1
         self.sizes = {"": len(state), **{view: len(one) for view, one in further.items()}}
+        # ticks up to here are in the state; the log of them may begin anew
         for runner in self._runners.values():
             runner.forget_ticks(self.file.number)
         now = self._clock()

@@ -60,6 +60,7 @@ class Chunks:
         if increment.data is None:
             return increment, None
         people = self._people(increment)
+        # what is held back is not in it: a row of stars is somebody's own, and is counted
         verdict = self._judge.demand(increment.data, people=people, every_row=True)
         found = self._adversary.demand(*self._published(increment.data, people))
         return increment, msgspec.structs.replace(verdict, findings=(*verdict.findings, *found))
@@ -141,5 +142,6 @@ class ChunksJob(Job):
         )
         out = increment.data
         if out is not None and not self.keep_order:
+            # the order of the input would tell who came when
             out = out[publication_order(out, seed)]
         return Release(data=out, withheld=dict(increment.withheld), report=report, settle=growing.settle)

@@ -310,6 +310,7 @@ class _Pair:
 
     def _with_read(self, column: str, masked: Seen, other: Seen, data: pl.DataFrame) -> pl.Series:
         """A column of ``other``, beside what else it shows of the columns that the mask of ``masked`` looks at."""
+        # a keyed form says nothing of what the mask looked at
         reads = [c for c in masked.reads.get(column, ()) if c in other.columns and c not in other.keyed and c != column]
         parts = [data[c].cast(pl.String) for c in dict.fromkeys([column, *reads])]
         return parts[0] if len(parts) == 1 else pl.DataFrame(parts).select(pl.struct(pl.all())).to_series()
@@ -318,6 +319,7 @@ class _Pair:
         for column in self._shared():
             if self._secret(column):
                 sides = self._mine[column], self._theirs[column]
+                # the most telling first: how near numbers are, then equal categories, then how long texts are
                 found = nearness(column, *sides) or agreement(column, *sides) or lengths(column, *sides)
                 if found is not None:
                     yield found

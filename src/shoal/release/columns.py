@@ -41,6 +41,7 @@ def as_hierarchy(value: Hierarchy | str | Mapping[str, Any] | None, where: str) 
     """
     if value is None or isinstance(value, Hierarchy):
         return value
+    # a name wins: a file called `suppress` in the working folder must not change what it means
     known = isinstance(value, str) and value in HIERARCHIES.names()
     if isinstance(value, str) and not known and (value.endswith(".csv") or Path(value).is_file()):
         from shoal.core.hierarchy.tree import Tree

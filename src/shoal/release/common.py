@@ -42,6 +42,7 @@ class Common(NamedTuple):
         """Take it from the wishes; ``waived`` are the risks that a policy accepts."""
         # read from the environment only if nobody handed one in: a caller's ring must not be mixed with the machine's
         ring = wishes.take("keys")
+        # what a policy accepts and what the caller accepts add up
         names = (*waived, *wishes.take("waive", ()))
         unknown = [n for n in names if n not in WAIVERS]
         if unknown:
@@ -50,6 +51,7 @@ class Common(NamedTuple):
             str(wishes.take("title", title)),
             KeyRing.load() if ring is None else ring,
             wishes.take("seed"),
+            # `waive: [order]` and `keep_order` are one wish in two spellings
             bool(wishes.take("keep_order", False)) or "order" in names,
             tuple(dict.fromkeys(names)),
         )
@@ -86,6 +88,7 @@ def saved_model(
     path = wishes.take("save_model")
     if path is None:
         return None
+    # the model would show what a mask hides
     if (view is not None and view.masks) or any(column.derive is not None for column in schema.columns.values()):
         wishes.refuse(
             "save_model", "a model takes rows as they come, without masks and derived columns", "leave it out"
@@ -110,5 +113,6 @@ def nothing_to_waive(
     """
     if more["keep_order"] and not order:
         wishes.refuse("keep_order", why, "leave it out")
+    # `order` is another spelling of `keep_order`, judged above
     if [name for name in more["waived"] if name not in ("order", *but)]:
         wishes.refuse("waive", f"has no effect: {why}", "leave it out")

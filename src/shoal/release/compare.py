@@ -205,19 +205,23 @@ def compare(
     for at, (method, k) in enumerate((m, k) for m in chosen for k in ks):
         progress(at / (len(chosen) * len(ks)), f"{method.use}, k = {k}")
         asked = [KAnonymity(k), *promises]
+        # CPU, not the clock: the machine may have other work
         start = time.process_time()
         try:
             grouping = method.group(table, asked, seed=seed)
         except (PromiseError, UsageError) as error:
+            # of all methods, one that cannot is a row with its reason; one that was named is an error
             if methods and isinstance(error, UsageError):  # asked for by name
                 raise
             rows.append(Row(_name(method), k, note=error.message))
             continue
         seconds = time.process_time() - start
+        # as in a release: groups that read alike are one to everyone outside
         labels, boxes = read_alike(table, grouping.labels, grouping.floor)
         released, groups = recode(frame, schema, table, labels, boxes)
         whose = None if people is None else people.filter(pl.Series(groups >= 0))
         verdict = verify(released, schema.quasi, asked, people=whose, levels=levels, every_row=True)
+        # a release that breaks a promise is not measured: its loss would look better than it is
         if broken := next((f for f in (*verdict.findings, *limits_kept(released, table)) if not f.kept), None):
             rows.append(Row(_name(method), k, note=str(broken)))
             continue
@@ -250,6 +254,7 @@ def _chosen(methods: Sequence[TableMethod | str], ks: Sequence[int]) -> tuple[li
         return [TABLE_METHODS.decode(m, "method") for m in methods], []
     found, skipped = [], []
     for name in TABLE_METHODS.names():
+        # also methods of other packages: one of them must not end the comparison of all
         needed = [f.name for f in msgspec.structs.fields(TABLE_METHODS.get(name)) if f.required]
         if needed:
             note = f"skipped: it needs {', '.join(f'`{n}`' for n in needed)}, so name it with its parameters"
@@ -271,6 +276,7 @@ def _learner(frame: pl.DataFrame, schema: Schema, table: Table, target: str, see
 
 
 def _people_per_group(groups: np.ndarray, people: pl.Series | None) -> np.ndarray:
+    # withheld rows stand in no group
     kept = groups[groups >= 0]
     if people is None:
         return np.bincount(kept)
@@ -291,6 +297,7 @@ def _mark(rows: Sequence[Row]) -> list[Row]:
     """The rows, those on the frontier marked."""
     made = [row for row in rows if row.gcp is not None and row.risk is not None]
     best = frontier([(row.gcp or 0.0, row.risk or 0.0) for row in made])
+    # by identity: two methods may have the very same figures
     marked = {id(row) for row, on in zip(made, best, strict=True) if on}
     return [msgspec.structs.replace(row, frontier=id(row) in marked) for row in rows]
 

@@ -29,6 +29,7 @@ def curves_of_options(wishes: Wishes) -> CurvesJob:
     promise = KPAnonymity(wishes.take("k"), wishes.take("p"))
     sensitive = wishes.take("sensitive", ())
     beside = list(sensitive) if isinstance(sensitive, Mapping) else sensitive
+    # l and t of curves are kept beside (k,P), as options state them
     promises, _ = tightened((promise,), Schema.build(quasi={}, sensitive=list(beside)), wishes)
     _, others = about_curves(promises)
     common = Common.of(wishes, "curves")
@@ -64,6 +65,7 @@ def is_compact(wishes: Wishes) -> bool:
 
 def with_means(wishes: Wishes, promises: tuple[Promise, ...]) -> bool:
     """Whether the mean of each P-subgroup is asked for, which needs a P that hides in it."""
+    # whoever knows the other curves of a subgroup subtracts them from its mean
     asked = bool(wishes.take("representatives", False))
     p = about_curves(promises)[0].p
     if asked and p < FEWEST:

@@ -68,6 +68,7 @@ class CurvesJob(Job):
         frame = made.frame()
         notes = [*self.notes, f"pattern: {made.pattern!r}", *self._means(made, promise)]
         schema = Schema.build(quasi={}, sensitive=list(made.published.sensitive.columns))
+        # by how the release reads: nothing that the method knows goes into it
         judge = Judge(schema, self.promises, instants=tuple(made.instants))
         verdict = judge.demand(frame)
         report = SeriesReport(
@@ -97,6 +98,7 @@ class CurvesJob(Job):
         if self.compact:
             shown = compact(made.frame(), made.instants)
             schema = Schema.build(quasi={}, sensitive=list(made.published.sensitive.columns))
+            # a row per group is another text than a row per record
             Judge(schema, self.promises, instants=tuple(made.instants)).demand(shown)
             return shown
         return made.frame(typed=True) if self.cells == "struct" else made.data
@@ -119,6 +121,7 @@ class CurvesJob(Job):
         out = masked.frame
         if subject is not None:
             names = [c for c in out.columns if c != subject]
+            # curves are told apart by who they are, not by what a mask makes of the name
             out = out.select(pl.col(subject).alias(self.reading["id"]), *[c for c in names if c != self.reading["id"]])
         return out
 
@@ -157,6 +160,7 @@ def view_reading(policy: Policy, view: RoleView) -> dict[str, Any]:
             hint="leave the mask out, or do not show the column",
         )
     names = policy.schema.subject
+    # what only travels with a record is never published
     seen = [n for n in (*view.shown, *view.masks) if n != names and not n.startswith(CARRIED)]
     times = [n for n in seen if policy.schema[n].role == "time"]
     foreign = [n for n in seen if policy.schema[n].role not in ("quasi", "sensitive") and times != [n]]
@@ -172,6 +176,7 @@ def view_reading(policy: Policy, view: RoleView) -> dict[str, Any]:
             where=f"views.{view.role}.show",
             hint="do not show it",
         )
+    # in the order of the policy: instants are in time, whatever order `show` lists them in
     seen_in_order = [n for n in policy.schema.columns if n in seen]
     quasi = [n for n in seen_in_order if policy.schema[n].role == "quasi"]
     return {

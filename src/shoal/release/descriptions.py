@@ -77,6 +77,7 @@ class Rivals:
         """Whether there is such a text of nobody in ``owners`` with at most ``length`` words."""
         if not shared:
             return True
+        # whoever has all shared words has the rarest, and that list is the shortest
         rarest = min(shared, key=self.used.__getitem__)
         for at in self._places[rarest][:MOST_STEPS]:
             if self._people[at] not in owners and len(self._words[at]) <= length and shared <= self._words[at]:
@@ -114,6 +115,7 @@ def tied_by_words(texts: pl.Series, people: Codes) -> Codes:
     for (i, j), yes in zip(pairs, found, strict=True):
         if yes:
             a, b = _root(label, i), _root(label, j)
+            # the smaller number wins, so that the order of pairs does not matter
             label[max(a, b)] = min(a, b)
     told = found.any() & texts.is_not_null().to_numpy()
     return np.where(told, [_root(label, at) for at in range(len(words))], -1)
@@ -129,6 +131,7 @@ def told_by_words(mine: pl.DataFrame, theirs: pl.DataFrame, people: Codes) -> It
         if found.any():
             used = Counter(word for many in b for word in many)
             rare = [" ".join(sorted(w for w in x & y if used[w] <= RARE)) for x, y in zip(a, b, strict=True)]
+            # a text of their own for those who are alone with their words: nobody else can have it
             said = [f"\0{at}" if yes else rare[at] or None for at, yes in enumerate(found)]
             value = pl.Series(said, dtype=pl.String)
             yield Comparison(f"words of {one!r} in {other!r}", value, value)
@@ -151,6 +154,7 @@ def mentions(
                 continue
             cells = _padded(texts_of(originals[part]))
             told = _contains(padded, cells)
+            # against the cells of other rows: what is mentioned as often there is a common word
             chance = _contains(padded, cells.gather((np.arange(len(cells)) + 1 + len(cells) // 2) % len(cells)))
             if told.to_numpy().mean() >= least_beyond_chance(float(chance.to_numpy().mean()), len(cells)):
                 found = pl.select(pl.when(told).then(originals[part])).to_series()
@@ -185,6 +189,7 @@ def lengths(name: str, mine: pl.Series, theirs: pl.Series) -> Nearness | None:
     known = ~(np.isnan(a) | np.isnan(b))
     if known.sum() < WORDS or not a[known].std() or not b[known].std():
         return None
+    # three standard errors above, so that few records do not pass by chance
     if np.corrcoef(a[known], b[known])[0, 1] < CORRELATED + 3 / np.sqrt(known.sum()):
         return None
     slope, start = np.polyfit(a[known], b[known], 1)  # an attacker knows how long a token of so many letters is
@@ -215,6 +220,7 @@ def _beyond_chance(mine: Words, theirs: Words, people: Codes, pairs: Sequence[tu
     """As :func:`alike`, and nowhere so if texts of two people have as much in common, rare words counting more."""
     used = Counter(word for many in theirs for word in many)
     weight = {word: float(np.log(len(theirs) / count)) for word, count in used.items()}
+    # a fixed seed: a check gives the same figure whenever it is run
     draw = np.random.default_rng(0)
     mixed = [(i, j) for i, j in draw.integers(0, max(1, len(mine)), (TRIED, 2)).tolist() if people[i] != people[j]]
     if len(pairs) < 2 or len(mixed) < 2:

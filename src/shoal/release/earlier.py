@@ -79,6 +79,7 @@ def together(known: Known, earlier: pl.DataFrame, promises: Sequence[Promise], n
 
     about_groups = those_about(promises, "groups")
     for column in about:
+        # as they compare: 7 and 7.0 of two files are one value
         texts, value = distinct(comparable(known.released[column]).cast(pl.String))
         groups = _left(known, _fits(known, shown, on, column, texts), value)
         findings += judged(groups, [p for p in about_groups if p.sensitive in (None, column)], column)
@@ -106,6 +107,7 @@ def _left(known: Known, fits: NDArray[np.bool_], value: NDArray[np.int64]) -> Gr
     """
     labels = group(known.released, known.quasi)
     # who shares a group and the values that fit is left among the same others: judged once
+    # packed, eight values a byte: a row per person may have thousands
     at = np.unique(np.column_stack([labels, np.packbits(fits, axis=1)]), axis=0, return_index=True)[1]
     order = np.argsort(labels, kind="stable")
     start = np.searchsorted(labels[order], np.arange(int(labels.max(initial=-1)) + 2))
@@ -159,6 +161,7 @@ def _linked(
         return None
     cells, which = distinct_rows(earlier.select(on)[both["at_before"].to_numpy()])
     out = _room(known, cells.height + 1, f"{both.height:,} rows are linked by {', '.join(map(repr, columns))}")
+    # the last column is the value of rows that are linked to none
     out[:, -1] = True
     for at, match in fitting(cells, known.register, on, known.nodes):
         out[match, at] = True
@@ -179,7 +182,9 @@ def _once(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
         .alias(f"{at}")
         for at, c in enumerate(columns)
     ]
+    # with a mark between them: ("a", "bc") and ("ab", "c") differ
     keys = pl.DataFrame(texts).select(pl.concat_str(pl.all(), separator="\1").alias("key"))
+    # a value in several rows does not say which of them
     return keys.select(pl.when(pl.len().over("key") == 1).then("key"))
 
 

@@ -54,6 +54,7 @@ def job_of(wishes: Wishes) -> Job:
         job: Job = joining_job(wishes, common.keys, common._asdict())
     else:
         job = _of_policy(wishes) if wishes.has("policy") else of_options(wishes)
+    # what nobody took has no effect on this job: an error that names the option
     wishes.done(_noun(job), hint=_hint(job))
     return job
 
@@ -73,6 +74,7 @@ def _of_policy(wishes: Wishes) -> Job:
     common = Common.of(wishes, policy.dataset, chosen.waive)
     more: dict[str, Any] = {**common._asdict(), "promises": promises, "notes": tuple(notes)}
     where = f"views.{chosen.name}.method"
+    # a view that shows nothing would keep any promise
     refuse_nothing(policy, view, promises)
     # windows of curves in a stream come through their stream method, below
     if those_about(promises, "curves") and not isinstance(chosen.method, StreamMethod):
@@ -139,4 +141,5 @@ def _curves_of_policy(policy: Policy, chosen: View, view: RoleView, more: dict[s
         engine=wishes.one_of("engine", "here", "spark"),
         **reported(wishes, more),
     )
+    # what the policy says of its columns comes last: an option does not overrule it
     return dataclasses.replace(job, reading={**reading, **view_reading(policy, view)})

@@ -50,6 +50,7 @@ class JoiningJob(Job):
         shown, withheld = model.apply(frame)
         progress(0.8, "verifying")
         whole, people = model.released()
+        # over all rows so far: a new row may break what held of the old ones
         verdict = Judge(model.schema, tuple(model.promises)).demand(whole, people=people, every_row=True)
         found = self._beside(model, shown, None if people is None else people.tail(shown.height))
         report = ChunkReport(
@@ -64,14 +65,17 @@ class JoiningJob(Job):
         )
         order = publication_order(shown, self.draw()) if not self.keep_order and shown.height else slice(None)
         out: pl.DataFrame = shown[order]
+        # saved after the rows are written: a crash may repeat the rows, never lose them
         return Release(data=out, withheld=withheld, report=report, settle=lambda: save(model, file))
 
     def _beside(self, model: Model, shown: pl.DataFrame, people: pl.Series | None) -> list[Finding]:
         """What links the new rows, or names people, beside the groups. The columns of rows before are not kept."""
+        # no view: where one masks or derives columns, no model is kept
         adversary = Adversary(model.schema, tuple(model.promises), None, self.waived)
         rows = shown.with_columns([] if people is None else people.alias(PERSON))
         looks = OnDisk(rows.lazy(), None if people is None else PERSON)
         readable = [name for name in adversary.beside(shown) if adversary.readable(shown, name)]
+        # without the columns of the rows before nothing can be judged over all: what links new rows is refused
         return look_for_links(adversary, looks, readable, UNKEPT)
 
 

@@ -82,9 +82,11 @@ class Judge:
         ``whole``: these are some of the released rows, and so are the sensitive values of all spread.
         ``labels``: the verifier has grouped these rows before.
         """
+        # nothing promised is kept by anything
         if not self.promises:
             raise UsageError("no promise to judge", where="verify", hint="give k, for example k=5")
         if those_about(self.promises, "curves"):
+            # judged row by row, as it would read with a row per record
             released = expand(released) if is_compact(released) else released
             verdict = self._curves(released)
         elif original is not None and those_about(self.promises, "events"):
@@ -165,6 +167,7 @@ class Judge:
         time = next(iter(self.schema.of("time")), None)
         if time is None:
             raise UsageError("z-anonymity is judged by event time, and no time column is declared", where="verify")
+        # derived columns stand in the release, but not in the events of the source
         if self.view is not None:
             original = with_derived(original, self.view.schema)
         require(original, [time, *([self.schema.subject] if self.schema.subject else []), *self.quasi], "original")
@@ -176,6 +179,7 @@ class Judge:
         }
         events = those_about(self.promises, "events")
         found = [finding for promise in events for finding in promise.judge_events(original, released, **about)]
+        # beside z, groups may be promised, too; they can be seen in the release alone
         if rest := [p for p in self.promises if p not in events]:
             found += self._groups(released, rest).findings
         return Verdict(tuple(found), released.height, 0, "people" if self.schema.subject else "rows")
@@ -184,6 +188,7 @@ class Judge:
         promise = those_about(self.promises, "curves")[0]
         others = [p for p in self.promises if p is not promise]
         long = any(name not in self.hidden for name in self.schema.of("time"))
+        # a long table has its instants in rows: every column that is nothing else is a value
         named = self.instants if self.instants is not None else () if long else self.quasi
         findings, records = promise.judge_curves(
             released,
@@ -201,6 +206,7 @@ class Judge:
         # a nested field stands in the release under its first step
         seen = {step.split("[")[0] for n in (*view.shown, *view.masks) for step in (n, n.split(".")[0])}
         if those_about(self.promises, "curves"):
+            # =|what every release of curves has beside the columns of its view
             seen |= {
                 WINDOW,
                 GROUP,

@@ -33,6 +33,7 @@ def judge_of(wishes: Wishes) -> Judge:
     judge = Judge(
         policy.schema,
         promises,
+        # people can be counted only where the release shows whose row it is; else rows are
         subject if subject is not None and subject not in view.hides else None,
         view,
         hidden=frozenset(view.hides),

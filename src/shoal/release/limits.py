@@ -25,6 +25,7 @@ def limits_kept(released: pl.DataFrame, table: Table) -> list[Finding]:
     for j, limit in table.limits.items():
         name, levels = table.names[j], table.levels[j]
         column = released[name]
+        # each text once: a column has few
         texts = (column.struct.field("text") if column.dtype == pl.Struct else column).unique().to_list()
         reached = [_level(text, levels) for text in texts]
         over = sum(level > limit for level in reached)
@@ -41,8 +42,10 @@ def _level(text: str | None, levels: Levels) -> int:
         if text in levels.labels(level):
             return level
     cell = read(text)
+    # a set has two levels, as `suppress` has, and is the upper one
     if cell.kind == "set":
         return levels.depth - 1
+    # a text that no level has breaks every limit
     if cell.kind != "interval" or levels.numbers is None:
         return levels.depth
     numbers = levels.numbers[: levels.known]

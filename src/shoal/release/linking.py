@@ -183,6 +183,7 @@ class Linking:
             count[_nearest(whole, near, self.people)] = 1
         if self.cells is not None and cells:
             found = self._cells_linked(whole, near) | np.bincount(self._cell, count == 1, len(self._first)).astype(bool)
+            # records without a pseudonym were answered one by one above
             count[(found & ~self._lone)[self._cell]] = 1
         return count
 
@@ -209,6 +210,7 @@ class Linking:
             )
             return [Nearness(near.name, one, other) for one, other in counts]
         means = (_mean(side, self._first) for side in (mine, theirs))
+        # fmin and fmax pass over what is no number
         least = (np.fmin.reduceat(side, self._first) for side in (mine, theirs))
         greatest = (np.fmax.reduceat(side, self._first) for side in (mine, theirs))
         return [Nearness(near.name, *pair) for pair in (means, least, greatest)]
@@ -374,6 +376,7 @@ def _mixed(key: Codes) -> NDArray[np.uint64]:
     Drawn, not computed: a mixing function of few steps keeps relations between keys (of SplitMix64, one key in eight
     gives twice the bits of another), and then two records of one read like one record of the other.
     """
+    # a fixed seed: the same sample gives the same figure
     drawn = np.random.default_rng(0).integers(0, 2**64, int(key.max(initial=-1)) + 1, np.uint64)
     return np.asarray(drawn[key])
 

@@ -37,6 +37,7 @@ def method_of(
         wishes.refuse("set", "say which method the parameter belongs to", f"also give {wishes.spelled('method')}")
     given = dict(asked) if isinstance(asked, Mapping) else {"use": asked or DEFAULT_METHOD}
     where = wishes.spelled("set" if settings else "method")
+    # an unknown name is refused by the first family, which lists what it has
     family = next((f for f in families if given.get("use") in f.names()), families[0])
     return family.decode({**given, **(settings or {})}, where)
 
@@ -63,6 +64,7 @@ def series_words(wishes: Wishes, promised: Spec | None, *, others: Sequence[Prom
     out: dict[str, Any] = {}
     settings = dict(wishes.take("set", {}))
     out |= {name: settings.pop(name) for name in ("aggregate", "zone") if name in settings}
+    # words of `set` are told apart by who uses them; what is left belongs to the method
     kind = settings.pop("pattern", None)
     pattern = {name: settings.pop(name) for name in PATTERN if name in settings}
     altering = {name: settings.pop(name) for name in ALTERING if name in settings}

@@ -46,6 +46,7 @@ def of_options(wishes: Wishes) -> Job:
         **common._asdict(),
         "promises": promises,
         "schema": schema,
+        # nothing compares plain cells: they leave as they are written
         "exact": tuple(schema.of("plain")),
     }
     if append is not None:
@@ -58,6 +59,7 @@ def of_options(wishes: Wishes) -> Job:
             )
         if EARLIER_RELEASE in more["waived"]:
             wishes.refuse("waive", f"has no effect: {OF_CHUNKS}", "leave it out")
+        # no default: a growing table chooses for itself how its first rows are grouped
         chosen = method_of(wishes, (TABLE_METHODS,), None, default=None)
         return ChunksJob(
             state=Path(append),

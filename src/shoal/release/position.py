@@ -15,6 +15,7 @@ import polars as pl
 
 from shoal.core.sealed_state import StateFile
 
+# bytes by which a file is recognised
 FIRST = 4096
 
 
@@ -47,6 +48,7 @@ class Position(msgspec.Struct, frozen=True):
             return msgspec.structs.replace(self, read=before.read)
         if before is None or before.name == "-" or before.name != self.name:
             return self
+        # by as many bytes as there were then: the file may have grown since
         if _begins(Path(self.name), key, before.length) != (before.length, before.digest):
             return self
         return msgspec.structs.replace(self, read=before.read)

@@ -94,6 +94,7 @@ def tightened(promised: Sequence[Promise], schema: Schema, wishes: Wishes) -> tu
     notes: list[str] = []
     curves = bool(those_about(out, "curves"))
     for name, short in SHORT.items():
+        # p, z and a window alone make no promise: left over, they are refused by name
         if not wishes.has(name) or (short.make is None and not any(isinstance(p, short.kinds) for p in out)):
             continue
         value = wishes.take(name)

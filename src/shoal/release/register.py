@@ -44,6 +44,7 @@ def register_of(
         raise UsageError("expected one register for all promises", where="register", hint="name the same file in all")
     source = given if given is not None else named.pop()
     hidden = () if view is None else view.hides
+    # by a column that a role does not see it tells nobody apart
     quasi = [name for name in schema.quasi if name not in hidden]
     masked = next((name for name in quasi if view is not None and name in view.masks), None)
     if masked is not None:
@@ -53,6 +54,7 @@ def register_of(
             hint="leave the mask to the column's hierarchy",
         )
     if isinstance(source, str | os.PathLike):
+        # derived columns are made below, from their sources
         frame = read(str(source), types={n: t for n, t in schema.types().items() if schema[n].derive is None})
     else:
         frame = from_any(source)[0]
@@ -74,6 +76,7 @@ def nodes_of_register(register: pl.DataFrame, schema: Schema) -> Mapping[str, No
     for name in register.columns:
         values = register[name]
         hierarchy: Hierarchy = hierarchy_for(values, schema[name])
+        # an interval of numbers says itself whom it covers
         if not values.dtype.is_numeric() or schema[name].hierarchy is not None:
             out[name] = members(hierarchy.compile(values.unique().sort(nulls_last=True), where=f"column {name!r}")[0])
     return out
@@ -93,8 +96,10 @@ def coverage(
     [3]
     """
     require(register, quasi, "register")
+    # no file can have a column of this name
     entries = register.select(quasi).group_by(quasi, maintain_order=True).len("\0people")
     first = np.unique(labels, return_index=True)[1]
     cells = frame.select(quasi)[first]
     people = entries["\0people"].to_numpy().astype(np.int64)
+    # the safe side: a label that cannot be resolved hides nobody
     return Coverage(people, lambda: (match for _, match in fitting(cells, entries, quasi, nodes, unknown=False)))

@@ -48,6 +48,7 @@ def homogeneous(
     >>> homogeneous(shown, ["age"], ["diag"], [], None)[0][:55]
     "column 'diag': in 1 of 1 groups, with 2 rows, everyone "
     """
+    # closeness bounds how far a group is from all, and may let it share what most people have
     asked = {p.sensitive for p in promises if p.sensitive is not None and not p.compares_with_all}
     about = [name for name in sensitive if name not in asked and name in released.columns]
     if not about or not released.height:
@@ -81,6 +82,7 @@ def spellings(people: pl.Series) -> list[str]:
     names = people.drop_nulls().unique()
     alike = pl.Series([_SPACES.sub("", unicodedata.normalize("NFKC", name)).casefold() for name in names.to_list()])
     counts = alike.value_counts(name="n")
+    # all of them, not pairs: so many names are in doubt
     many = int(counts.filter(pl.col("n") > 1)["n"].sum())
     if not many:
         return []

@@ -83,6 +83,7 @@ def days_between(mine: Mapping[str, pl.Series], theirs: Mapping[str, pl.Series])
     read = {c: (moments(mine[c]), moments(theirs[c])) for c in mine if c in theirs}
     dated = {c: (a, b) for c, (a, b) in read.items() if a is not None and b is not None}
     for one, other in combinations(dated, 2):
+        # whole days: a mask may have drawn the times of day anew
         a, b = (x // DAY - y // DAY for x, y in zip(dated[one], dated[other], strict=True))
         yield from _telling(f"{other} - {one}", a, b, same=True)
 
@@ -103,6 +104,7 @@ def moments(values: pl.Series) -> pl.Series | None:
         if not len(known) or not known.head(20).str.contains(r"^\d{4}-\d\d-\d\d").all():
             return None
         day = values.str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("us")).cast(pl.Int64)
+        # 15 characters: up to microseconds, without a zone behind them
         clock = values.str.slice(11, 15).str.to_time("%H:%M:%S%.f", strict=False).cast(pl.Int64) // 1000
         return day + clock.fill_null(0)
     if values.dtype.is_temporal() and values.dtype != pl.Time() and values.dtype != pl.Duration():
@@ -123,6 +125,7 @@ def _telling(name: str, mine: pl.Series, theirs: pl.Series, *, same: bool = Fals
     if not a.equals(b, check_names=False):
         pairs = pl.DataFrame({"a": codes(a), "b": codes(b)}).n_unique()
         decides = pairs in (a.n_unique(), b.n_unique())
+        # a pair of its own for every few records would be found between any two columns
         if same or not decides or pairs > MOST_KINDS or pairs * 10 > len(a):
             return
     yield Comparison(name, mine, theirs)

@@ -85,6 +85,7 @@ class MasksJob(Job):
             notes=notes,
         )
         rows = viewed.rows.to_numpy()[order]
+        # without a byte of withheld rows in its memory
         return Release(data=cleaned(viewed.data[order]), withheld=withheld, report=report, positions=rows, notes=notes)
 
     def _order(self, data: pl.DataFrame) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -92,6 +93,7 @@ class MasksJob(Job):
         if self.keep_order:
             return np.arange(data.height)
         if self.seed is None:
+            # drawn by chance, it needs no sort by contents first
             return np.random.default_rng(secrets.randbits(128)).permutation(data.height)
         assert self.view is not None
         return publication_order(data, self.seed, self.view.role)
@@ -136,6 +138,7 @@ def view(
         pl.Series(made.positions),
         sum(made.withheld.values()),
         tuple(made.notes),
+        # a view without promises has a report, and no verdict that could be read as one
         made if job.promises else None,
     )
 
@@ -156,7 +159,9 @@ def seen(release: RoleRelease, policy: Policy, frame: pl.DataFrame) -> Seen:
         release.role,
         release.data.with_columns(_told_apart(release, c, frame) for c in mixed if c in frame.columns),
         release.rows,
+        # with `linkable` all roles have one key, so that the forms can be compared
         keyed=frozenset(c for c, m in resolved.masks.items() if m.keyed and not getattr(m, "linkable", False)),
+        # what a method generalizes is not clear, though no mask is on it
         clear=frozenset(set(resolved.shown) - generalized),
         hidden=frozenset(resolved.hides),
         reads={c: m.reads for c, m in resolved.masks.items()},
@@ -248,6 +253,7 @@ def known(frame: pl.DataFrame, policy: Policy, *, keys: KeyRing | None = None) -
     for role, chosen in policy.views.items():
         try:
             gate = FrameGate(RoleView.of(policy, role), frame.schema, ring)
+            # a value of another type is not known to the hierarchy; it must not end the count
             fitted = gate.fit(frame, null_rows=True)
         except ShoalError:  # told already: this view cannot be made from the sample
             continue

@@ -105,6 +105,7 @@ class StreamJob(Job):
             title=self.title,
             method=self.method.use,
             rows=frame.height,
+            # of curves, rows are instants: what is counted is events
             released=counters["released"] if self.method.published(self.schema, frame.columns) else released.height,
             withheld=withheld,
             findings=list(verdict.findings),
@@ -301,6 +302,7 @@ class LocalRunner:
             if part.height:
                 batch = self._batch(part)
                 self.first += part.height
+                # before the method: what it decides now may rest on these events
                 if self.beside is not None:
                     self.beside.feed(batch)
                 self._emit(self.method.push(batch))
@@ -328,6 +330,7 @@ class LocalRunner:
         times = (
             micros(frame[self._time], schema[self._time].unit)
             if self._time is not None
+            # without a time column an event's number is its time
             else self.first + np.arange(frame.height, dtype=np.int64)
         )
         subject = schema.subject

@@ -25,6 +25,7 @@ def linking(view: RoleView, promises: Sequence[Promise]) -> list[str]:
     if those_about(promises, "events"):
         return []
     names = [n for n in view.masks if view.schema[n].role in ("subject", "identifier")]
+    # a mask of a window writes what several people have in common, or mixes them
     return [n for n in names if view.masks[n].scope != "window" and not view.masks[n].constant]
 
 
@@ -37,6 +38,7 @@ def refuse_names(
     """
     if those_about(promises, "events"):
         return
+    # no waiver helps: a group hides nobody whose name stands beside it
     clear = [n for n in view.shown if view.schema[n].role in ("subject", "identifier")]
     if clear:
         raise PolicyError(

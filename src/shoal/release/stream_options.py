@@ -51,9 +51,11 @@ def _z_method(wishes: Wishes) -> ZAnon:
         "use": "z-anonymity",
         "generalize": not wishes.take("exact", False),
         **({"tune": tune} if tune else {}),
+        # asking for it here says what a policy says by `allow_noise`
         **({"noise": {"most": noise}, "allow_noise": True} if noise is not None else {}),
     }
     try:
         return msgspec.convert(how, ZAnon)
     except msgspec.ValidationError as error:
+        # the place that msgspec names is one in our mapping, not in what was typed
         raise UsageError(str(error).partition(" - at")[0], where="stream") from None

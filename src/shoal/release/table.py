@@ -78,6 +78,7 @@ class TableJob(Job):
                 where="engine" if self.memory is None else "memory",
                 hint="leave it out; `shoal anonymize` on the command line reads tables of any size from files",
             )
+        # before the work: without a key there is nowhere to keep a model
         kept_at = None if self.save_model is None else model_file(self.save_model, self.keys)
         frame, back = from_any(data)
         masked = None if self.policy is None or self.view is None else self._masked(frame)
@@ -87,7 +88,9 @@ class TableJob(Job):
         table = code(rows, schema)
         if self.register is not None:
             table = beside_register(table, rows, schema, self.register)
+        # a hierarchy that knows not one value would suppress its column: most likely it is another column's
         refuse_few(table.known, least=0)
+        # limits part a table, and each part is grouped by itself
         method = self.method_for(int(np.bincount(parts_of(table)).min()) if table.limits and table.size else table.size)
         progress(0.1, "grouping")
         grouping = method.group(table, self.promises, seed=seed, progress=progress)
@@ -101,6 +104,7 @@ class TableJob(Job):
         if self.cells == "bounds":
             shown, parts = self._bounded(released, schema, table, people, groups)
         role = "" if self.view is None else self.view.role
+        # from what is published, never from the input: see core/order.py
         order = np.arange(released.height) if self.keep_order else publication_order(released, seed, role)
         kept = np.flatnonzero(groups >= 0)[order]
         report = self._report(method, frame, rows, table, labels, boxes, groups, released, verdict)
@@ -186,6 +190,7 @@ class TableJob(Job):
     ) -> Verdict:
         kept = np.flatnonzero(groups >= 0)
         whose = None if schema.subject is None else rows[schema.subject].gather(kept)
+        # compiled for coding already, and the same for the judge
         levels = {name: s.levels for name, s in table.sensitive.items() if s.levels is not None}
         # judged is the text that would be published, not the labels of the method
         nodes = None if self.register is None else nodes_of(table)
@@ -197,6 +202,7 @@ class TableJob(Job):
         adversary = Adversary(schema, self.promises, self.view, self.waived)
         found = adversary.demand(released, whose, levels)
         if self.previous:
+            # the attacker is taken to know the quasi values of everyone, as for the promises themselves
             register = rows.select(schema.quasi)[kept]
             handles, nodes = adversary.handles(released), nodes_of(table)
             known = Known(released, register, whose, handles, schema.quasi, schema.sensitive, levels, nodes)
@@ -219,6 +225,7 @@ class TableJob(Job):
         columns: dict[str, Column] = {}
         for name, column in schema.columns.items():
             columns |= {part: Column("quasi") for part in made[name]} if name in made else {name: column}
+        # bounds are judged as they are written: they may read otherwise than the intervals they stand for
         whose = None if people is None else people.gather(np.flatnonzero(groups >= 0))
         levels = {name: s.levels for name, s in table.sensitive.items() if s.levels is not None}
         # by a register, bounds say what the interval said

@@ -49,6 +49,7 @@ class TickLog:
         sealed = seal(msgspec.msgpack.encode(tick), KIND, self._key, context=self._context(self._next))
         line = f"{self._number} {sealed.hex()}\n".encode()
         try:
+            # for its owner alone from its first byte on
             with os.fdopen(os.open(self._file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb") as out:
                 out.write(line)
                 out.flush()
@@ -82,6 +83,7 @@ class TickLog:
             raise InputError(
                 "this is not a log of ticks", where=str(self._file), hint="was it written by another program?"
             ) from None
+        # a crash between a snapshot and `clear` leaves ticks that are in the state already
         mine = [sealed for number, sealed in lines if number == self._number]
         return [
             msgspec.msgpack.decode(

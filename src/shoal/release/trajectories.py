@@ -31,6 +31,7 @@ def trajectories(data: pl.DataFrame, columns: Iterable[str], people: Codes) -> t
     tied = np.zeros(len(people), np.bool_)
     for name in columns:
         values = data[name]
+        # a value that never comes again ties nothing together
         if values.dtype.is_nested() or values.n_unique() == len(values):
             continue
         value = codes(values)

@@ -107,6 +107,7 @@ def tune(
             failed = failed or error
             made = msgspec.structs.replace(point, note=error.message)
         points.append(made)
+    # none could be made: the first reason is the answer
     if failed is not None and all(p.note for p in points):
         raise failed
     progress(1.0, "done")
@@ -116,6 +117,7 @@ def tune(
 def _base(asked: Mapping[str, Any], varied: Varied, spell: Callable[[str], str]) -> Job:
     """The job as asked, with the weakest of the values to try where nothing else says them."""
     first: Settings = {}
+    # a policy's promise is the floor; without one the weakest value to try is
     if "policy" not in asked:
         first |= {name: min(found) for name in ("k", "z") if (found := getattr(varied, name))}
         if not {"z", "window", "series"} & {*first, *asked}:
@@ -184,6 +186,7 @@ def _axes(job: Job, height: int, varied: Varied, goal: Goal) -> dict[str, Sequen
     if not hasattr(job.method, "delay"):
         raise UsageError(f"{job.method.use} has no delay to tune", where="method", hint="tune a recorded table instead")
     most = job.method.delay if goal.delay is None else goal.delay
+    # fewer events than k never hold a group
     delays = varied.delay or sorted({most // part for part in DELAYS if most // part >= ks[0]}, reverse=True)
     return {"methods": varied.methods or _methods(STREAM_METHODS, "delay"), "k": ks, "delay": delays or [most]}
 
@@ -202,6 +205,7 @@ def _needed(goal: Goal) -> int | None:
 
 def _steps(floor: int, height: int, more: int | None = None) -> list[int]:
     """The floor and a few values above it that the data could reach."""
+    # with more than half of all rows in a group there is one group
     above = [n for n in STEPS if floor < n <= max(floor, height // 2)][: TRIED - 1]
     return sorted({floor, *above, *([more] if more is not None and floor < more <= height else [])})
 
@@ -253,6 +257,7 @@ def _measured(point: Point, job: Job, frame: pl.DataFrame, base: Job) -> Point:
         found = {"loss": report.loss.gcp, "risk": report.risk_after.average}
     elif isinstance(job, CurvesJob):
         figures = report.figures
+        # the mean over records of 1 by the size of their group
         found = {"loss": figures["ncp"], "risk": figures["groups"] / max(1, report.released)}
     else:
         assert isinstance(job, StreamJob)
@@ -264,6 +269,7 @@ def _of_events(job: StreamJob, frame: pl.DataFrame, released: pl.DataFrame, even
     schema = job.schema
     original = with_derived(frame, job.view.schema if job.view is not None else schema)
     columns = [name for name in schema.quasi if name in released.columns]
+    # below 0: invented, nobody's
     real = events[events >= 0]
     subject = schema.subject
     people = pl.Series(np.arange(frame.height)) if subject is None else original[subject]

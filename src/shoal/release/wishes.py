@@ -63,6 +63,7 @@ class Wishes:
                 close = get_close_matches(name, KNOWN, 1)
                 hint = f"did you mean {close[0]}?" if close else f"one of: {', '.join(KNOWN)}"
                 raise UsageError(f"there is no option {name}", where="options", hint=hint)
+        # checked when stated: a value of the wrong kind is told whatever job it would go to
         self._left = {
             name: KNOWN[name](Argument(name, spell(name)), value) for name, value in stated.items() if _is_stated(value)
         }
@@ -73,6 +74,7 @@ class Wishes:
 
     def take(self, name: str, default: Any = None) -> Any:
         """A wish, which is then taken care of; the default if it was not stated."""
+        # taken out: what is left in the end was used by nobody
         return self._left.pop(name, default)
 
     def one_of(self, name: str, *choices: str) -> str:

@@ -21,6 +21,7 @@ def place_of(column: str, flat: Collection[str]) -> pl.Expr:
     >>> pl.DataFrame({"a": [{"b": 7}]}).select(place_of("a.b", ["a"])).to_series().to_list()
     [7]
     """
+    # a file may have a column that is really called `a.b`
     if column in flat:
         return pl.col(column)
     first, *rest = steps(column)

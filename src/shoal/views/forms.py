@@ -59,6 +59,7 @@ def _reader(kind: Declared) -> Callable[[Any], Any]:
     per = PER_SECOND.get(kind.format or "") if kind.type == "datetime" else None
 
     def read(value: Any) -> Any:
+        # True is an int to Python, and no moment
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise ValueError(f"Expected `{kind.type}` in its declared form")
         if per is not None and isinstance(value, int):  # moments seldom come again: remembering would not help

@@ -89,6 +89,7 @@ def _column(view: RoleView, name: str) -> Column:
                 where=f"views.{view.role}.show",
                 hint="mask it, or do not show it",
             )
+        # what its mask left stands beside the groups: the adversary judges what it links
         return Column("plain")
     if name in view.masks and declared.role == "quasi":
         # what a mask made of a value is no longer a leaf of its hierarchy

@@ -106,6 +106,7 @@ class RecordWriter:
 
     def constant(self, value: Any) -> str:
         """A name the generated source knows a value by."""
+        # others may have no hash, or equal a value of another type, as 1 does True
         known = (type(value), value) if isinstance(value, (str, type(None))) else None
         if known in self._known:
             return self._known[known]
@@ -175,9 +176,11 @@ class _Role:
     def is_clear(self, node: Node, read: Node) -> bool:
         """Whether a place leaves exactly as it was read: all its parts are shown, and no others were read."""
         if node.leaf is not None:
+            # moments leave in UTC, however they were written
             return node.leaf in self._view.shown and not self._writer.is_moment(node.leaf)
         if node.element is not None:
             return read.element is not None and self.is_clear(node.element, read.element)
+        # in the same order, too: the object that was read is encoded as it is
         same = list(node.fields) == list(read.fields)
         return same and all(self.is_clear(below, read.fields[name]) for name, below in node.fields.items())
 
@@ -229,6 +232,7 @@ class _Role:
 
 
 def _is_constant(mask: Running | None) -> bool:
+    # only if null is answered alike: then nothing need be read
     return isinstance(mask, Constant) and mask.nulls
 
 
@@ -246,6 +250,7 @@ class Answers(dict[Any, Any]):
     def __missing__(self, value: Any) -> Any:
         """Ask the mask, and keep the answer while there is room."""
         answer = self._one(value)
+        # a column of ever new values must not fill the memory
         if len(self) < MOST_ANSWERS:
             self[value] = answer
         return answer

@@ -19,6 +19,7 @@ from shoal.views.record_writer import RecordWriter
 from shoal.views.role_view import RoleView
 from shoal.views.sampling import refuse_sample
 
+# all that a record can do to its decoder: one of them must not end the run for the others
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)
 
 

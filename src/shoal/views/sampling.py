@@ -37,6 +37,7 @@ def sampled(frame: pl.DataFrame, view: RoleView, keys: KeyRing) -> pl.Series:
     kept = []
     for at, who in enumerate(people):
         if who is None:
+            # "row" and "person" keep the two apart: a row without a person is not drawn as one who reads like it
             kept.append(int.from_bytes(of("row", *map(str, rows[at])), "big") < below)
             continue
         if who not in known:

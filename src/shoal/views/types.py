@@ -18,6 +18,7 @@ from shoal.core.schema import Schema, Type
 from shoal.policy.paths import Node
 from shoal.views.forms import form_of, read_form
 
+# what a column of 64 bits holds: records and columns refuse the same numbers
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 TYPES: dict[Type | None, Any] = {
     "int": Whole | None,
@@ -71,6 +72,7 @@ def struct_of(node: Node, kinds: list[Any] | None = None) -> type[msgspec.Struct
     kinds = kinds if kinds is not None else [Any] * len(node.fields)
     fields = [(f"f{at}", kind, None) for at, kind in enumerate(kinds)]
     rename = {f"f{at}": name for at, name in enumerate(node.fields)}
+    # records hold no cycles, so the garbage collector need not look at them
     return msgspec.defstruct("Record", fields, rename=rename, gc=False)
 
 

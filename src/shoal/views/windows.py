@@ -153,6 +153,7 @@ class WindowGate:
 
     def _all_read(self, records: Sequence[bytes]) -> list[Any] | None:
         """The records read; none if one of them cannot be: then each is looked at by itself."""
+        # a moment beyond UTC's years makes only its own record unreadable
         if self._moments or self._lists or self._clock is not None:
             return None
         try:
@@ -173,6 +174,7 @@ class WindowGate:
         if time < 0:
             out.append(Outcome(number, None, "no time"))
             return
+        # without a subject every record counts as somebody else's
         verdict = self._clock.tell(time, text_of(number if self._who is None else self._who(item.row)))
         if verdict == TOO_LATE:
             out.append(Outcome(number, None, "too late"))
@@ -192,6 +194,7 @@ class WindowGate:
         if clock.now is None:
             return
         near, stay = clock.now + clock.ahead, []
+        # nothing that waits is near yet, and nothing has to be given up
         if not self._early or (near < self._soonest and near <= self._oldest + 2 * clock.ahead):
             windows += self._assigner.tick(clock.now)
             return
@@ -241,6 +244,7 @@ class WindowGate:
     def snapshot(self) -> bytes:
         """The whole state, sealed with the key `default`: it holds records whole."""
         clock = self._clock.state() if self._clock is not None else b""
+        # as they came: `restore` reads them again, by the types of the policy
         early = [(e.time, e.born, *e.item[:2]) for e in self._early]
         state = self._assigner.state()
         for part in WAITING:
@@ -251,6 +255,7 @@ class WindowGate:
 
     def restore(self, snapshot: bytes) -> None:
         """Continue as if nothing had happened."""
+        # of former epochs, too: rotating the key must not lose what waits
         keys = self._keys.every(DEFAULT, "window state", role=self._view.role)
         state = msgspec.msgpack.decode(opened(lambda key: unseal(snapshot, KIND, key, version=VERSION), keys))
         self._number = state["number"]
