@@ -41,12 +41,14 @@ def shape(raw: bytes, separator: str, width: int, where: str, before: int = 0) -
     if len(quotes):
         _check_quotes(data, quotes, ord(separator), where, before)
         ends, between = (_outside(quotes, at) for at in (ends, between))
+    # the last line need not end with a line end
     if not len(ends) or ends[-1] != len(data) - 1:
         ends = np.append(ends, len(data))
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])
     cells = np.diff(np.searchsorted(between, ends), prepend=0) + 1
     length = ends - starts
     empty = (length == 0) | ((length == 1) & (data[np.minimum(starts, len(data) - 1)] == RETURN))
+    # in a table of one column an empty line is an empty cell
     wrong = np.flatnonzero((cells != width) & ~(empty & (width > 1)))
     if len(wrong):
         line = _line(data, int(starts[wrong[0]])) + before
@@ -88,6 +90,7 @@ def named(frame: pl.DataFrame, raw: bytes, separator: str) -> pl.DataFrame:
 def _check_quotes(data: Bytes, quotes: Positions, separator: int, where: str, before: int) -> None:
     """A quote opens at the start of a cell and closes at its end; two inside stand for one."""
     opening, closing = quotes[0::2], quotes[1::2]
+    # a quote before a quote is half of two that stand for one
     ahead = np.where(opening > 0, data[np.maximum(opening, 1) - 1], NEWLINE)
     after = np.where(closing + 1 < len(data), data[np.minimum(closing + 1, len(data) - 1)], NEWLINE)
     stray = np.concatenate(

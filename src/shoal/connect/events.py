@@ -103,6 +103,7 @@ class Events:
     def __iter__(self) -> Iterator[pl.DataFrame]:
         for raw in self._frames():
             frame = self._formed(raw)
+            # a column that never has a value is told at the end: most likely its name is wrong
             self.unseen -= {n for n in self.unseen if frame.height and frame[n].null_count() < frame.height}
             yield frame
 
@@ -122,6 +123,7 @@ class Events:
         self._seen += frame.height
         self.bad += int(lost.sum()) - min(FIRST, int(lost.sum()))
         formed = frame.with_columns(values.values())
+        # no part of such an event is used
         return formed.with_columns(pl.when(~lost).then(pl.all()).name.keep()) if lost.any() else formed
 
     def _mark(self, line: int) -> None:
@@ -140,6 +142,7 @@ class Events:
             header = b""
             for lines in self._whole_lines(stream):
                 if lines is None:
+                    # an empty frame: nothing came within a beat, and the clock of waiting events may go on
                     yield pl.DataFrame()
                     continue
                 if not self._header and self._rows_end is _end_of_rows:  # the first line of a CSV
@@ -171,6 +174,7 @@ class Events:
 
     def _told(self, data: bytes) -> Callable[[bytes], int]:
         """CSV if the first line names the columns we look for, else NDJSON."""
+        # without the mark that some programs put before UTF-8
         first = data.lstrip(b"\xef\xbb\xbf \r\n\t").split(b"\n", 1)[0]
         if first.startswith(b"{"):
             return _end_of_lines
@@ -227,6 +231,7 @@ class Events:
             frame = pl.read_csv(
                 text,
                 infer_schema=False,
+                # a line that is too long is located by the slow road if one asks for it
                 truncate_ragged_lines=not self.strict,
                 quote_char='"',
                 separator=self._separator,
@@ -261,6 +266,7 @@ class Events:
         try:
             frame = pl.read_ndjson(io.BytesIO(lines), schema=schema)
             ends = int(np.count_nonzero(np.frombuffer(lines, np.uint8) == NEWLINE))  # thrice as fast as bytes.count
+            # fewer rows than lines: the fast reader skipped something
             if frame.height == ends + (not lines.endswith(b"\n")) and self._keys.odd(lines) is None:
                 return frame
         except pl.exceptions.PolarsError:
@@ -295,6 +301,7 @@ class Events:
                     raise InputError("not a JSON object", where=f"{self.path}, line {self._lines + at + 1:,}")
                 self._mark(self._lines + at + 1)
                 record = {}
+            # as text, it would carry out fields that nobody declared
             if any(isinstance(record.get(name), list | dict) for name in schema):
                 if self.strict:
                     where = f"{self.path}, line {self._lines + at + 1:,}"
@@ -355,6 +362,7 @@ def _fitting(value: object, dtype: pl.DataType) -> object:
         return None
     if not isinstance(value, (int, float, bool)):
         return None
+    # what a column of this type cannot hold
     return value if abs(value) < (2**63 if dtype == pl.Int64 else 10**300) else None
 
 

@@ -21,6 +21,7 @@ def read_sheet(raw: bytes, path: str, tell: Tell = quiet) -> pl.DataFrame:
     try:
         book = library.read_excel(raw)
         name = _chosen(book, path)
+        # names as texts: a year in the first row is a name, not a number
         header = book.load_sheet(name, header_row=None, n_rows=1, dtypes="string").to_polars()
         names = list(header.row(0)) if header.height else []
         where = f"{file_of(path)}, sheet {name!r}"
@@ -28,6 +29,7 @@ def read_sheet(raw: bytes, path: str, tell: Tell = quiet) -> pl.DataFrame:
             at = names.index(None) + 1
             raise InputError(f"column {at} has no name", where=f"{where}, row 1", hint="expected a row of names first")
         require_once(names, f"{where}, row 1")
+        # types by all rows: a first hundred of numbers says nothing about the rest
         frame = book.load_sheet(name, schema_sample_rows=None, skip_whitespace_tail_rows=True).to_polars()
     except library.FastExcelError as error:
         raise InputError(

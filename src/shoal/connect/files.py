@@ -164,6 +164,7 @@ def _to_standard_output(frame: pl.DataFrame, kind: Format, separator: str) -> No
     try:
         with text.getbuffer() as whole:
             for at in range(0, len(whole), PIECE):
+                # by pieces, so that a reader who has gone is noticed early
                 sys.stdout.buffer.write(whole[at : at + PIECE])
         sys.stdout.buffer.flush()
     except BrokenPipeError:
@@ -193,6 +194,7 @@ def _compare(frame: pl.DataFrame, part: Path, path: str, kind: Format, separator
         same = found.height == frame.height and all(
             found[name].cast(frame.schema[name], strict=False).eq_missing(frame[name]).all() for name in names
         )
+    # what cannot be read back is not what was to be written
     except (pl.exceptions.PolarsError, InputError):
         same = False
     if not same:
@@ -232,6 +234,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     refuse(path)
     try:
+        # in the same folder: a rename is one step only within a file system
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
         raise OutputError(
@@ -241,8 +244,10 @@ def replacing(path: Path) -> Iterator[Path]:
     part = Path(name)
     try:
         yield part
+        # the process's mask can only be read by setting it
         umask = os.umask(0)
         os.umask(umask)
+        # a temporary file is its owner's alone; a release is readable like any other file
         part.chmod(0o666 & ~umask)
         part.replace(path)
     except OSError as error:
@@ -273,6 +278,7 @@ def damaged(path: str) -> InputError:
 
 def decoded(raw: bytes, path: str, before: int = 0) -> bytes:
     """Uncompressed, and checked to be UTF-8 without making a string of it; of a piece, ``before`` lines are added."""
+    # by its bytes, not its name: a file may be compressed under any
     if raw[:2] == b"\x1f\x8b":
         try:
             raw = _unzipped(raw, path)
@@ -314,6 +320,7 @@ def _unzipped(raw: bytes, path: str) -> bytes:
 def read_ndjson(raw: bytes, path: str) -> pl.DataFrame:
     """Objects stay objects: a column that holds texts and objects would become text, with all that is inside."""
     frame = pl.read_ndjson(io.BytesIO(raw), infer_schema_length=None)
+    # the reader skips blank lines, so rows and lines are compared without them
     lines = b"\n".join(line for line in raw.split(b"\n") if line.strip())
     at = first_part(frame, lines) if frame.height == lines.count(b"\n") + bool(lines) else None
     if at is not None:
@@ -341,6 +348,7 @@ def read_csv(raw: bytes, path: str, separator: str | None, before: int = 0) -> p
     require_once(header, f"{path}, line 1")
     found = shape(raw, chosen, len(header), path, before)
     frame = named(pl.read_csv(io.BytesIO(raw), separator=chosen, infer_schema=False), raw, chosen)
+    # the reader makes rows of nulls of them
     if len(found.blank) and frame.height == found.rows:
         blank = pl.Series(found.blank)
         frame = frame.with_row_index("\0row").filter(~pl.col("\0row").is_in(blank.implode())).drop("\0row")

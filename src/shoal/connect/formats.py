@@ -78,12 +78,14 @@ def parts_of(path: str) -> list[str]:
     place = Path(path)
     if place.is_dir():
         found = [str(p) for p in folder(place)]
+    # a file may have brackets in its name: one that is there is no pattern
     elif path != "-" and glob.has_magic(path) and not place.exists():
         found = sorted(name for name in glob.glob(path, recursive=True) if Path(name).is_file())  # noqa: PTH207
         if not found:
             raise InputError("there is no such file", where=path, hint="no name fits the pattern")
     else:
         return [path]
+    # by name, so that the same folder is the same table everywhere
     kinds = {name: format_of(name) for name in found}
     other = next((name for name, kind in kinds.items() if kind != kinds[found[0]]), None)
     if other is not None:

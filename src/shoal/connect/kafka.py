@@ -123,6 +123,7 @@ def client_properties(source: Mapping[str, Any], folder: Path, **more: Any) -> d
         properties |= read_properties(folder / looked_up(str(source["properties"]), folder))
     if source.get("brokers"):
         properties["bootstrap.servers"] = source["brokers"]
+    # after the brokers, which may be a secret's name, too
     properties = {k: looked_up(v, folder) if isinstance(v, str) else v for k, v in properties.items()}
     if "bootstrap.servers" not in properties:
         raise PolicyError("no brokers are named", where="source", hint="brokers: env:KAFKA_BROKERS")
@@ -224,6 +225,7 @@ def kind_of(message: Any, doing: str) -> Literal["record", "end", "hiccup"]:
         return "record"
     if error.name() == "_PARTITION_EOF":
         return "end"
+    # what the client does not mend by itself would be waited for without end
     if error.fatal() or not error.retriable():
         raise told(error, doing)
     return "hiccup"
@@ -243,6 +245,7 @@ def produce(producer: Any, *record: Any, **more: Any) -> None:
             producer.produce(*record, **more)
             return
         except BufferError:
+            # its buffer is full: serving callbacks makes room
             producer.poll(0.1)
 
 
@@ -313,6 +316,7 @@ def topics_of(client: Any, failed: list[Any], doing: str, timeout: float = 15.0)
     try:
         return client.list_topics(timeout=timeout).topics
     except library().KafkaException as error:
+        # callbacks are served here only
         client.poll(0.5)
         refused = next((e for e in failed if e.name() == "_AUTHENTICATION"), error.args[0])
         raise told(refused, doing) from None

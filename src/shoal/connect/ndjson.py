@@ -35,6 +35,7 @@ def as_json(frame: pl.DataFrame) -> pl.DataFrame:
 def _moments(name: str, zone: str) -> pl.Expr:
     at = pl.col(name).dt.cast_time_unit("us")
     whole, more = (at.dt.to_string(f"%Y-%m-%dT%H:%M:%S{part}{zone}") for part in ("", "%.6f"))
+    # whole seconds without decimals, as the encoder of records writes them
     return pl.when(at.dt.microsecond() == 0).then(whole).otherwise(more).alias(name)
 
 
@@ -62,6 +63,7 @@ class Keys:
         spelled = {
             (at, text.encode(errors="replace"))
             for at, name in enumerate(names)
+            # a name may be written with escapes or without: both are it
             for text in (name, json.dumps(name)[1:-1], json.dumps(name, ensure_ascii=False)[1:-1])
         }
         ways = sorted(spelled)
@@ -100,11 +102,13 @@ class Flat:
         """The frame; None if a line is of another kind, or is no line, or no column is asked for."""
         if not self._schema:
             return None
+        # the kernel looks for the end of each line
         data = np.frombuffer(lines if lines.endswith(b"\n") else lines + b"\n", np.uint8)
         shape = len(self._kinds), int(np.count_nonzero(data == NEWLINE))  # thrice as fast as bytes.count
         values, lengths = np.empty(shape, np.int64), np.empty(shape, np.int64)
         numbers = values.view(np.float64)
         read, ascii_only = flat_lines(data, self._names, self._starts, self._kinds, values, numbers, lengths)
+        # what is no UTF-8 is judged line by line
         if read != shape[1] or not (ascii_only or _is_utf8(lines)):
             return None
         columns = [
@@ -136,6 +140,7 @@ def first_part(frame: pl.DataFrame, lines: bytes) -> int | None:
     The fast road writes those as text, and with them fields that nobody declared. Lines and rows must be one to one.
     """
     texts = [c for c, dtype in frame.schema.items() if dtype == pl.String]
+    # only such a text can be one: few have to be decoded again
     looks = frame.select(pl.any_horizontal(pl.lit(False), *(pl.col(c).str.contains(r"^[\[{]") for c in texts)))
     suspects = looks.to_series().fill_null(False).arg_true()
     if not len(suspects):

@@ -52,6 +52,7 @@ def write_scan(scan: pl.LazyFrame, target: str, *, separator: str = ",", kind: F
         if packed:
             _write_packed(scan, out, kind, separator)
         elif kind == "parquet":
+            # in order: the order of a release is drawn, and tells nothing
             scan.sink_parquet(out, maintain_order=True)
         elif kind == "ndjson":
             scan.sink_ndjson(out, maintain_order=True)
@@ -85,6 +86,7 @@ def _compare(scan: pl.LazyFrame, part: Path, target: str, kind: Format, separato
     if kind == "parquet":
         back = pl.scan_parquet(part)
     elif kind == "ndjson":
+        # the reader of polars panics at the smaller whole numbers
         back = pl.scan_ndjson(part, schema={n: pl.Int64 if schema[n].is_integer() else schema[n] for n in names})
     else:
         back = pl.scan_csv(part, separator=separator, infer_schema=False)
@@ -115,6 +117,7 @@ def _steps(scan: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         while held >= ROWS:
             all_ = pl.concat(waiting)
             yield all_[:ROWS]
+            # both sides in steps of the same rows: their own batches differ
             waiting, held = [all_[ROWS:]], held - ROWS
     if held:
         yield pl.concat(waiting)

@@ -79,6 +79,7 @@ class Input:
 
     def _begun(self) -> bool:
         """Whether there are enough bytes to tell what they are."""
+        # a pipe may bring its first bytes one by one
         while len(self._first) < LEAST and not self._ended:
             self._first += self._raw()
             if self._ended and self._follow:
@@ -129,6 +130,7 @@ class Input:
 
     def _ready(self) -> bool:
         """Whether something came within a beat, or nobody minds waiting."""
+        # `select` waits for pipes and sockets, on POSIX only
         if self._beat is None or not is_pipe(self._path) or self._number is None or os.name != "posix":
             return True
         self.waiting = True
@@ -158,6 +160,7 @@ def opened(path: str, *, size: int = PIECE, beat: float | None = None, follow: b
             yield Input(path, link.recv, link.fileno(), size=size, beat=beat, follow=False)
         return
     try:
+        # unbuffered: what a buffer holds back looks like silence
         file = Path(path).open("rb", buffering=0)  # noqa: SIM115 - closed below
     except OSError as error:
         raise InputError(f"cannot be opened ({error.strerror})", where=path) from None
@@ -174,6 +177,7 @@ def _connected(path: str) -> socket.socket:
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or "no such port"
         raise InputError(f"cannot be opened ({why})", where=path, hint="does anybody listen there?") from None
+    # without the time-out of the connection: silence is not the end
     link.setblocking(True)
     return link
 
@@ -194,12 +198,14 @@ def _inflated(pieces: Iterator[bytes]) -> Iterator[bytes]:
         while data:
             begun = True
             out = member.decompress(data, MOST_BYTES)
+            # several members stand one behind the other, and a piece may end inside one
             data = member.unused_data or member.unconsumed_tail
             if member.eof:
                 data = data.lstrip(b"\0")  # padding
                 member, begun = zlib.decompressobj(wbits=31), bool(data)
             if out:
                 yield out
+    # it ended in the middle of a member
     if begun:
         raise EOFError
 

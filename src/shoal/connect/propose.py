@@ -89,6 +89,7 @@ def proposal(column: pl.Series, rows: pl.Series | None = None, *, exact: bool = 
     True
     """
     found = _proposal(column, rows)
+    # 01.50 is a number, and would leave as 1.5
     if exact and found.kind is not None and not _written(found.apply(column)).eq_missing(column).all():
         return Proposal()
     return found
@@ -105,6 +106,7 @@ def _proposal(column: pl.Series, rows: pl.Series | None) -> Proposal:
     count, others = int(marks.sum()), len(rest)
     if rows is not None:
         count, others = int(rows.filter(marks).sum()), int(rows.filter(~marks & column.is_not_null()).sum())
+    # more marks than values: then nobody knows what the column is
     if not count or others < count:
         return Proposal(None, _doubt(column))
     found = _values(rest)
@@ -128,6 +130,7 @@ def _values(known: pl.Series) -> tuple[Declared, str | None] | None:
         return (Declared("datetime"), "read as times") if _all(known, Declared("datetime")) else None
     if known.str.contains(OTHER_DATE).all():
         forms = [form for form in _date_forms(known) if _all(known, Declared("date", form))]
+        # two readings fit: a person has to say which
         if len(forms) == 1:
             return Declared("date", forms[0]), f"read as dates of the form {forms[0]}"
     if known.str.contains(COMMA).all() and not known.str.contains(CODE).any() and _decimal_comma(known):
@@ -142,6 +145,7 @@ def _all(known: pl.Series, kind: Declared) -> bool:
 def _is_whole(known: pl.Series) -> bool:
     if not known.str.contains(WHOLE).all():
         return False
+    # 18 digits fit in 64 bits whatever they are
     return bool((known.str.len_bytes() <= 18).all()) or not known.cast(pl.Int64, strict=False).null_count()
 
 

@@ -78,6 +78,7 @@ def _lines(path: Path, start: int) -> Iterator[list[bytes]]:
     batch: list[bytes] = []
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            # one line without end must not fill the memory
             for number, line in enumerate(iter(lambda: stream.readline(LONGEST + 1), b"")):
                 if len(line) > LONGEST:
                     raise too_long(str(path))

@@ -71,6 +71,7 @@ def scan_parquet(path: str) -> Scan:
     seen = {part: _stamp(part) for part in parts}
     try:
         scans = [pl.scan_parquet(part) for part in parts]
+        # types are compared before a row is read
         empty = stacked([scan.collect_schema().to_frame() for scan in scans], parts)
         lazy = pl.concat([scan.select(pl.col(n).cast(t) for n, t in empty.schema.items()) for scan in scans])
         height = int(lazy.select(pl.len()).collect(engine="streaming").item())
@@ -103,6 +104,7 @@ def rows_about(parts: Sequence[str], separator: str | None = None) -> tuple[int,
             raw = file.read(LOOK)
         if raw[:2] == b"\x1f\x8b":
             try:
+                # no more than a look: a few bytes may stand for very many
                 raw, size = zlib.decompressobj(31).decompress(raw, LOOK), size * PACKED
             except zlib.error:
                 raise damaged(part) from None
@@ -154,6 +156,7 @@ def scanned(
                 made.read(piece, part, before, kind, separator)
     source = made.typed(exact) if kind == "csv" else made.stacked()
     found = Scan(source, made.height, seen)
+    # what was staged must be one state of the file
     found.check()
     return found
 
@@ -206,6 +209,7 @@ class _Staged:
                     where=self.parts[0],
                     hint=f"declare what it holds: --type {name}=str",
                 )
+            # a column may be whole numbers in one piece and decimals in the next
             types[name] = pl.Float64 if any(d.is_float() for d in found) else next(iter(found), pl.Null)
         lazy = [
             pl.scan_parquet(file).select(
@@ -269,6 +273,7 @@ def pieces(path: str, *, header: bool) -> Iterator[tuple[bytes, int]]:
             if not first and header:
                 end = raw.find(b"\n") + 1
                 first, raw = (raw[:end], raw[end:]) if end else (raw, b"")
+                # without the mark that some programs put before UTF-8
                 first = first.removeprefix(b"\xef\xbb\xbf")
             stop = _end(raw, header) if read else len(raw)
             if stop or not read:

@@ -62,6 +62,7 @@ class Lines:
     def __init__(self, path: str, *, append: bool = False, private: bool = False) -> None:
         refuse(path)
         self.path, self._append, self._private = path, append, private
+        # told now, not when the first event is released
         if path not in NOWHERE and not os.access(Path(path).parent, os.W_OK):
             raise OutputError("cannot be written (no such folder)", where=path, hint="does the folder exist?")
         self._out: IO[bytes] | None = sys.stdout.buffer if path == "-" else None
@@ -142,6 +143,7 @@ class Lines:
         try:
             out.write(data)
             out.flush()
+        # the reader has gone: the command line ends in silence
         except BrokenPipeError:
             raise
         except OSError as error:
@@ -171,6 +173,7 @@ class Sink:
         self.lines.open()
         out = io.BytesIO()
         if self._kind == "csv":
+            # one header per file, also where a stream goes on
             frame.write_csv(out, include_header=self.lines.empty, separator=self._separator)
         else:
             as_json(frame).write_ndjson(out)

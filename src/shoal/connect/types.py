@@ -106,6 +106,7 @@ def cast(frame: pl.DataFrame, types: Mapping[str, Declared], where: str, tell: T
         column = frame[name]
         found = fitted(column, kind)
         lost = found.is_null() & column.is_not_null()
+        # marks that people write for a missing value are no wrong values
         if lost.any() and column.dtype == pl.String:
             marked = lost & is_mark(column)
             if marked.any():
@@ -161,6 +162,7 @@ def _dates(column: pl.Series, kind: Declared) -> pl.Series:
     if kind.type == "datetime":
         found = column.str.to_datetime(kind.format, strict=False) if kind.format else _iso_times(column)
         zoned = isinstance(found.dtype, pl.Datetime) and found.dtype.time_zone is not None
+        # columns hold moments in UTC without a zone
         found = found.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zoned else found
         return found.cast(pl.Datetime("us"))
     if kind.format:

@@ -56,6 +56,7 @@ def join(
     >>> join(pl.DataFrame({"age": ["[20, 29]", "31"]}), pl.DataFrame({"age": [21, 25, 31]}), ["age"]).unique
     1
     """
+    # rows that read alike match the same people: each kind is looked for once
     cells = released.select(on).group_by(on, maintain_order=True).len()
     counts = np.zeros(cells.height, np.int64)
     for at, match in fitting(cells.select(on), register, on, nodes):
@@ -93,6 +94,7 @@ def fitting(
             text = None if value is None else str(value)
             key = (name, text)
             if key not in cache:
+                # most cells repeat; cleared whole where a column has too many of its own
                 if len(cache) * register.height > MOST_CELLS:
                     cache.clear()
                 cache[key] = _matches(columns[name], text, (nodes or {}).get(name, {}), unknown)
@@ -111,10 +113,12 @@ def _matches(
     """Which register entries a released cell may stand for."""
     texts, numbers = column
     if text is None:
+        # a missing value is published as one, and stands for those who lack it too
         return texts.is_null().to_numpy()
     if text == SUPPRESSED:
         return np.ones(len(texts), np.bool_)
     cell = read(text)
+    # a value of the column may read like a set itself: the hierarchy's own labels go first
     if cell.kind == "set" and text not in nodes:
         found = [_matches(column, member, nodes, unknown=False) for member in cell.members]
         return np.asarray(np.any(found, axis=0))
@@ -132,6 +136,7 @@ def _matches(
     exact = (texts == text).fill_null(False).to_numpy()
     if exact.any():
         return exact
+    # a prefix says itself what it covers, also to who has no hierarchy
     if text.endswith(SUPPRESSED):
         return texts.str.starts_with(text.rstrip(SUPPRESSED)).fill_null(False).to_numpy()
     return np.full(len(texts), unknown)
@@ -146,6 +151,7 @@ def members(levels: Levels) -> dict[str, frozenset[str]]:
     """
     texts = levels.values.cast(pl.String).to_list()
     out: dict[str, set[str]] = {}
+    # level 0 is the values themselves
     for level in range(1, levels.depth):
         labels = levels.labels(level).gather(levels.codes[:, level]).to_list()
         for label, value in zip(labels, texts, strict=True):

@@ -31,11 +31,13 @@ def windows_of(times: Ints, events: int, micros: int) -> Ints:
     ([0, 0, 1, 2], [0, 0, 0, 1])
     """
     out = np.zeros(len(times), np.int64)
+    # late events belong to the window that is open when they come
     latest = np.maximum.accumulate(times) if len(times) else times
     start = number = 0
     while start < len(times):
         stop = len(times) if not events else min(len(times), start + events)
         if micros:
+            # at least one event, or a window that ends where it begins would never move on
             stop = max(start + 1, min(stop, int(np.searchsorted(latest, latest[start] + micros))))
         out[start:stop] = number
         start, number = stop, number + 1
@@ -66,6 +68,7 @@ def carried(windows: Ints, people: Ints, levels: Sequence[Ints], wanted: int) ->
     out = []
     for level, cells in enumerate(levels):
         beside = np.sort(company(windows, people, cells))
+        # 100 * (1 - 0.9) is a little below 10 in floats: a tenth of 100 events are ten
         least = int(beside[int(len(beside) * (1 - SHARE) + 1e-9)]) if len(beside) else 0
         out.append(LevelCarries(level, least, float((beside >= wanted).mean()) if len(beside) else 0.0))
     return out

@@ -19,6 +19,7 @@ def entropy(sizes: NDArray[np.int32], people: int | None = None) -> float:
     """
     share = sizes[sizes > 0] / (people or max(1, int((sizes > 0).sum())))
     # each group of size s stands s times in sizes, with weight share/s each
+    # + 0.0: minus zero is zero
     return float(-(np.log2(share)).sum() / (people or max(1, len(share)))) + 0.0
 
 
@@ -46,6 +47,7 @@ def released_sets(people: NDArray[np.int32], nodes: Ints, count: int | None = No
     ([2, 2, 1], 0)
     """
     size = count if count is not None else (int(people.max()) + 1 if len(people) else 0)
+    # each node as a chain of one level that one person is enough for
     return group_people(people, nodes[:, None], (nodes[:, None] != 0).astype(np.int32), 1, 1, size)
 
 
@@ -61,6 +63,7 @@ def group_people(
     >>> sizes.tolist(), empty
     ([2, 2], 0)
     """
+    # sorting once pays for all z that are tried
     if (np.diff(people) < 0).any():
         people, chains, counts = sorted_by_person(people, chains, counts, size)
     first, second = np.empty(size, np.int64), np.empty(size, np.int64)

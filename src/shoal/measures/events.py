@@ -39,9 +39,11 @@ def _column_loss(column: pl.Series, true: pl.Series, shown: pl.Series) -> NDArra
         if made:
             low, high = (ends[name].cast(pl.Float64).to_numpy() for name in made[shown.name])
             lost = np.clip((high - low) / width, 0, 1) if width > 0 else np.zeros(len(low))
+            # a cell without ends is a star: everything is lost
             return np.where(np.isnan(lost), 1.0, lost)
     pairs = pl.DataFrame({"true": true, "shown": shown})
     under = pairs.select(pl.col("true").n_unique().over("shown"))["true"].to_numpy()
+    # of the whole column: values that were withheld count, too
     everything = column.n_unique()
     lost = (under - 1) / (everything - 1) if everything > 1 else np.zeros(len(under))
     return np.where(shown.is_null().to_numpy(), 1.0, lost)  # this cell of the event was withheld
@@ -56,7 +58,9 @@ def window_risk(people: pl.Series, cells: pl.DataFrame, windows: Ints) -> float:
     """
     if not len(people):
         return 0.0
+    # each cell once: how often somebody shows it is not what is compared
     told = pl.DataFrame({"who": people, "window": windows, "cells": cells.to_struct("cells")}).unique()
     sets = told.group_by("window", "who").agg(pl.col("cells").sort())
     alike = sets.group_by("window", "cells").len()
+    # the mean over people of 1 by the size of their set
     return alike.height / sets.height

@@ -12,6 +12,7 @@ def frontier(points: Sequence[tuple[float, ...]]) -> list[bool]:
     [True, True, False]
     """
     return [
+        # equal points do not beat each other
         not any(other != point and all(o <= p for o, p in zip(other, point, strict=True)) for other in points)
         for point in points
     ]

@@ -85,6 +85,7 @@ def loss(
     sizes = np.bincount(labels[kept], minlength=len(boxes.low))
     suppressed = total - int(kept.sum())
     columns: dict[str, float] = {}
+    # a suppressed cell is at the highest level
     cost = float(suppressed * len(table.names))
     for j, name in enumerate(table.names):
         ncp = table.levels[j].ncp(*boxes.column(j))
@@ -128,6 +129,7 @@ def _on_scales(
     assert levels.numbers is not None
     out = {}
     for name in SCALES:
+        # the scale that was asked for may have ends of its own: it is not made anew
         own = levels.scale is not None and levels.scale.name == name
         scale = levels.scale if own else scale_for(levels.numbers, often, name)
         out[name] = replace(levels, scale=scale, _cache={}).ncp(*boxes.column(j))
@@ -184,10 +186,12 @@ def lost_bits(
         codes = table.matrix[:, j]
         own = often_of(table, j)
         often = own if frequency is None else frequency[table.names[j]]
+        # the bits of a value that could be any row's
         highest = np.log2(max(1.0, float(often.sum())))
         inside = runs_of(levels, boxes, j).sums(often)
         # summed by value and by group: as many logarithms as there are of these, not as there are rows
         bits = np.log2(np.maximum(often, 1.0))
+        # rows withheld by the method lose all their bits, not those of a box
         gone = own - np.bincount(codes if kept.all() else codes[kept], minlength=levels.size)
         lost += float(sizes @ np.log2(np.maximum(inside, 1.0)) - (own - gone) @ bits)
         lost += float(gone.sum() * highest - gone @ bits)
@@ -207,6 +211,7 @@ def united(parts: Sequence[tuple[Loss, tuple[float, float]]], sizes: Mapping[int
     rows = sum(part.rows for part, _ in parts) + withheld
     suppressed = sum(part.suppressed for part, _ in parts) + withheld
     names = list(parts[0][0].columns) if parts else []
+    # a withheld row counts 1 in each column, as in a table that is in memory
     columns = {n: (sum(p.columns[n] * p.rows for p, _ in parts) + withheld) / max(1, rows) for n in names}
     groups = sum(sizes.values())
     lost, most = (sum(bits[at] for _, bits in parts) for at in (0, 1))
@@ -252,6 +257,7 @@ class Runs:
         """Per group, the sum of a figure over the codes that its cell may stand for."""
         if not len(self.group):
             return np.zeros(0)
+        # sums of runs are differences of one running sum, however long they are
         running = np.concatenate([np.zeros(1), np.cumsum(often)])
         return np.add.reduceat(running[self.last + 1] - running[self.first], self.start)
 

@@ -44,6 +44,7 @@ def unit_doubt(times: pl.Series, unit: Unit, now: float) -> Doubt | None:
     """
     if times.dtype.is_temporal():
         return None
+    # the median: a single absurd time must not decide
     middle = times.cast(pl.Float64, strict=False).drop_nulls().median()
     if not isinstance(middle, float):
         return None
@@ -78,6 +79,7 @@ def time_doubts(times: NDArray[np.int64], late: int, window: int | None, now: fl
         told = f"{share:.0%} of the first {len(known):,} events come later than {words(late)} after a younger one"
         out.append(Doubt(told, "sort the events, or allow more lateness"))
     gap = int(np.diff(np.sort(known)).max())
+    # a night without events is nothing to doubt
     if window is not None and len(known) >= ENOUGH and gap > max(100 * window, LENGTH["d"]):
         out.append(Doubt(f"no event for {words(gap // SECOND * SECOND)}", "is a part of the data missing?"))
     ahead = int((known > (now + 86_400) * SECOND).sum())

@@ -77,6 +77,7 @@ def found_again(often: NDArray[np.integer], chance: Floats) -> Floats:
 
 def _mean(f: int, p: Floats) -> Floats:
     out = np.empty_like(p)
+    # beyond one half the steps below would lose a digit each
     few = p <= 0.5
     ratio = p[few] / (1 - p[few])
     mean = ratio * -np.log(p[few])

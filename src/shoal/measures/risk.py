@@ -49,6 +49,7 @@ def risk_of(sizes: Mapping[int, int]) -> Risk:
         journalist=float(1 / size[0]),
         marketer=groups / people,
         unique=int(count[size == 1].sum()),
+        # fewer than five: a chance above one in five
         at_risk=float((size * count)[size < 5].sum() / people),
         people=people,
         groups=groups,
@@ -66,6 +67,7 @@ def risk(sizes: NDArray[np.int64], population: NDArray[np.int64] | None = None) 
     people = int(sizes.sum())
     if not people:
         return Risk(0.0, 0.0, 0.0, 0.0, 0, 0.0, 0, 0)
+    # a register that lacks some of the released people is no smaller world than they are
     world = sizes if population is None else np.maximum(population, sizes)
     return Risk(
         prosecutor=float(1 / sizes.min()),

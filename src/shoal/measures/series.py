@@ -74,6 +74,7 @@ def certainty_penalty(low: Floats, high: Floats, width: Floats, weights: Floats 
     >>> certainty_penalty(np.zeros((1, 2)), np.array([[5.0, 5.0]]), np.array([10.0, 20.0])).tolist()
     [0.375]
     """
+    # an instant at which all are equal has nothing to lose
     share = np.divide(high - low, width, out=np.zeros_like(low), where=width > 0)
     weight = np.ones(len(width)) if weights is None else np.asarray(weights, np.float64)
     if weight.shape != width.shape or not (np.isfinite(weight).all() and (weight >= 0).all() and weight.sum() > 0):

@@ -46,6 +46,7 @@ def special_uniques(frame: pl.DataFrame, quasi: Sequence[str], most: int = 3) ->
     >>> special_uniques(pl.DataFrame({"age": [20, 20], "sex": ["f", "f"]}), ["age", "sex"]).rows
     0
     """
+    # all columns together are no special set
     most = min(most, len(quasi) - 1)
     if most < 1:
         raise UsageError("expected at least 1, and two quasi columns", where="special", hint="for example special=3")
@@ -76,6 +77,7 @@ def special_uniques(frame: pl.DataFrame, quasi: Sequence[str], most: int = 3) ->
                 share[list(chosen)] += found * score
         before = alone
     total = float(scores.sum()) or 1.0
+    # ties by position: the same list on every machine
     first = np.lexsort((np.arange(len(scores)), -scores))[:LISTED]
     return SpecialUniques(
         most,

@@ -74,6 +74,7 @@ def profile(times: Ints, people: Ints, chains: Ints, window: int, zone: int = 0)
     >>> profile(times, who, np.array([[7], [8]]), HOUR).people.count
     2
     """
+    # 0 is the print of nothing
     good = (times >= 0) & (people != 0) & (chains[:, 0] != 0)
     unusable = int((~good).sum())
     times, people, chains = times[good], people[good], chains[good]
@@ -111,6 +112,7 @@ def _level(at: int, nodes: Ints, who: Ints) -> LevelProfile:
     use = nodes != 0
     _, value, each = np.unique(nodes[use], return_inverse=True, return_counts=True)
     people = int(who.max()) + 1
+    # each pair of value and person once
     shown_by = np.bincount(np.unique(value * people + who[use]) // people, minlength=len(each))
     alone = shown_by == 1
     return LevelProfile(at, spread(each), int(alone.sum()), float(each[alone].sum() / max(1, each.sum())))
@@ -132,6 +134,7 @@ def _week(times: Ints, zone: int) -> NDArray[np.float64]:
     if not len(times):
         return np.full(168, np.nan)
     events = np.bincount(minute_of_week(times, zone) // 60, minlength=168)
+    # hours between the first and the last event count, with events or without
     seen = np.arange(times.min() // HOUR, times.max() // HOUR + 1) * HOUR
     often = np.bincount(minute_of_week(seen, zone) // 60, minlength=168)
     return np.where(often > 0, events / np.maximum(often, 1), np.nan)

@@ -117,6 +117,7 @@ def _distance(matrix: NDArray[np.int32], a: _Column, b: _Column, sizes: NDArray[
     truth = np.zeros(len(a.frequency) * len(b.frequency))
     for start in range(0, len(matrix), BLOCK):
         part = matrix[start : start + BLOCK]
+        # in 64 bits: the product of two columns' sizes may not fit in 32
         truth += np.bincount(part[:, a.j].astype(np.int64) * len(b.frequency) + part[:, b.j], minlength=len(truth))
     seen = _spread(a, b, sizes).ravel()
     return float(np.abs(truth / max(1.0, truth.sum()) - seen / max(1.0, seen.sum())).sum() / 2)
@@ -135,6 +136,7 @@ def _spread(a: _Column, b: _Column, sizes: NDArray[np.float64]) -> NDArray[np.fl
     for row, column, sign in ((top, left, 1), (top, right, -1), (bottom, left, -1), (bottom, right, 1)):
         corners += sign * np.bincount(row * width + column, weights=share, minlength=len(corners))
     density = corners.reshape(-1, width).cumsum(0).cumsum(1)[:-1, :-1]
+    # rounding of the running sums may leave a little below 0
     return np.asarray(np.maximum(density, 0.0) * a.frequency[:, None] * b.frequency)
 
 
@@ -169,6 +171,7 @@ def _correlate(pairs: Pairs, a: _Column, b: _Column) -> float:
         return float("nan")
     mean_x, mean_y, xx, yy, xy = moments[1:] / n
     spread = np.array([xx - mean_x**2, yy - mean_y**2])
+    # a spread that rounding alone explains is none
     if (spread <= 1e-18 * np.maximum(1.0, np.array([a.middle, b.middle]) ** 2)).any():
         return float("nan")
     return float(np.clip((xy - mean_x * mean_y) / np.sqrt(spread.prod()), -1, 1))

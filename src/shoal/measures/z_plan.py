@@ -64,6 +64,7 @@ def planned(
         method,
         found.value,
         found.error,
+        # nobody may show the most common value at all
         float(top[0] / max(model.p_x()[0][0], 1e-300)),
         int((top > 0.01).sum()),
         goal,

@@ -55,8 +55,10 @@ class Auto(Pattern, frozen=True, tag="auto"):
     def fitted(self, values: Floats, k: int, p: int) -> Pattern:
         """See :class:`Pattern`."""
         step = max(1, len(values) // SAMPLE)
+        # from low curves to high ones, evenly: a random part could miss a kind
         sample = np.ascontiguousarray(values[np.argsort(values.sum(axis=1), kind="stable")[::step]])
         lost = [shape_lost(one, sample, k, p) for one in candidates(sample)]
+        # rounded, so that of equals the plainest is taken on every machine
         return candidates(sample)[int(np.argmin(np.round(lost, 9)))]
 
     def encode(self, values: Floats) -> Encoded:
@@ -90,6 +92,7 @@ def seasons(values: Floats) -> list[int]:
     normal = np.divide(values - values.mean(axis=1, keepdims=True), spread, out=np.zeros_like(values), where=spread > 0)
     again = {}
     for period in range(2, instants // 2 + 1):
+        # long curves are tried at calendars only: every period costs a pass over all curves
         if period in COMMON or instants <= 400:
             again[period] = float((normal[:, period:] * normal[:, :-period]).mean())
     good = [period for period, share in again.items() if share >= REPEATS]

@@ -69,6 +69,7 @@ class Banded(Kapra, frozen=True, tag="banded"):
 
     def bands(self, values: Floats, k: int, seed: int) -> list[NDArray[np.int64]]:
         """See :class:`SeriesMethod`."""
+        # a band of fewer than k holds no group
         band = BAND * k if self.band is None else max(self.band, k)
         order = np.argsort(values.sum(axis=1), kind="stable")
         return np.array_split(order, max(1, len(order) // band))

@@ -69,6 +69,7 @@ def group_diverse(
             tried.append(_take_in(values, encoded, here, rules) if closeness else here)
     found = tried[0] if len(tried) == 1 else min(tried, key=partial(_lost, encoded.losses(), values, encoded))
     if not found.count:
+        # no group was found, though one of all may still keep the promises
         found = _as_one(encoded, k, rules, asked)
     progress(0.7, "exchange")
     traded = exchange(values, found, k, rules.k, passes, marks=_marks(rules))
@@ -93,6 +94,7 @@ def _lost(losses: Floats, values: Floats, encoded: Encoded, found: SeriesGroupin
     pattern = float(losses[encoded.level_of[found.word[kept]], kept].sum()) + gone
     low, high = hulls(values, values, found.group.astype(np.int64), found.count)
     value = float(value_loss(low, high)[found.group[kept]].sum()) + gone * _widest(values)
+    # rounded: sums of many numbers differ in their last digits between machines
     return round(pattern * value, 9), round(pattern, 9)
 
 
@@ -129,6 +131,7 @@ class _Bands:
             group[rows] = np.where(here >= 0, here + groups, -1)
             groups += int(here.max(initial=-1)) + 1
             waiting = rows[here < 0]
+        # a word of somebody who found no group must not be told
         word[group < 0] = -1
         return SeriesGrouping(group[self.rank], word[self.rank])
 
@@ -163,6 +166,7 @@ def _take_in(values: Floats, encoded: Encoded, found: SeriesGrouping, rules: Rul
     total = values.sum(axis=1)
     kept = found.group >= 0
     mean = np.bincount(found.group[kept], weights=total[kept]) / np.bincount(found.group[kept])
+    # those of like height first: they widen the envelope least
     nearest = np.argsort(np.abs(mean - total[loose].mean()), kind="stable")
     take = 1
     while True:  # twice as many each time: all together are as close as can be

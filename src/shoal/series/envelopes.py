@@ -56,6 +56,7 @@ def exchange(
     def work(rows: NDArray[np.int64]) -> None:
         first, own = np.unique(group[rows], return_inverse=True)
         part = SeriesGrouping(own.astype(np.int32), grouping.word[rows])
+        # one pass each: see MANY
         found = _exchange(values[rows], part, k, p, 1, None if marks is None else marks[rows])
         group[rows] = first[found.group]
 

@@ -65,6 +65,7 @@ def complete(
             where=where,
             hint="declare a rule: missing = drop, previous, interpolate, stretch or zero",
         )
+    # a curve of gaps alone has nothing to fill them from
     kept = np.asarray(~(gaps.any(axis=1) if rule == "drop" else gaps.all(axis=1)))
     values, gaps = values[kept].copy(), gaps[kept]
     if rule == "zero":
@@ -91,6 +92,7 @@ def complete_blocks(
     whole = np.full((len(values), values.shape[1]), np.nan)
     width = len(instants)
     for block, (part, fine) in enumerate(done):
+        # blocks may have dropped different curves: they meet again by their rows
         whole[fine, block * width : (block + 1) * width] = part
     return whole[kept], kept
 

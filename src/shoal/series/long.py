@@ -57,10 +57,12 @@ def from_long(
     numbers = [number_column(frame[name], "series") for name in values]
     whole = all(kind for _, kind in numbers)
     known = {f"value {at}": pl.Series(column).fill_nan(None) for at, (column, _) in enumerate(numbers)}
+    # before they are cut into instants: a day begins at midnight there, not in UTC
     times = in_zone(_read(frame[time]), zone)
     flat = pl.DataFrame({"id": frame[id], "time": times, "row": np.arange(frame.height), **known})
     if every is not None:
         flat = flat.with_columns(time=_bucket(flat["time"], every))
+        # the mean of whole numbers need not be whole
         whole = aggregate == "count" or (whole and aggregate in EXACT)
     elif flat.select(pl.struct("id", "time").is_duplicated().any()).item():
         first = int(flat.select(pl.struct("id", "time").is_duplicated().arg_true())["id"][0]) + 1
@@ -186,6 +188,7 @@ def _pivot(flat: pl.DataFrame, name: str, ids: pl.Series, times: pl.Series, aggr
     flat = flat.select("id", "time", pl.col(name).alias("value"))
     how = {
         "mean": pl.col("value").mean(),
+        # the sum of nothing is 0 to polars, and would be a measured value here
         "sum": pl.when(pl.col("value").count() > 0).then(pl.col("value").sum()),
         "min": pl.col("value").min(),
         "max": pl.col("value").max(),

@@ -47,6 +47,7 @@ class SeriesGrouping:
         """What an observer can tell apart: records with one envelope and one pattern share a number; -1 suppressed."""
         out = np.full(len(self.group), -1, np.int64)
         kept = self.group >= 0
+        # both fit in 32 bits, so that one number stands for the two
         pair = self.group[kept].astype(np.int64) << 32 | self.word[kept]
         out[kept] = np.unique(pair, return_inverse=True)[1]
         return out

@@ -89,6 +89,7 @@ def _words(encoded: Encoded, rows: NDArray[np.int64], p: int) -> Ids:
     word_of = word[first]
     shapes = encoded.shapes(word_of)
     hosts = np.flatnonzero(good[:leaves])
+    # the smallest first, ties by number: the same outcome on every machine
     for bad in sorted(np.flatnonzero(~good[:leaves]), key=lambda at: (size[at], at)):
         far = ((shapes[hosts] - shapes[bad]) ** 2).sum(axis=1)
         host = hosts[np.lexsort((hosts, size[hosts], far))[0]]

@@ -35,6 +35,7 @@ def narrow(released: pl.DataFrame, means: pl.DataFrame, instants: Sequence[str])
         told = ~np.isnan(far)
         least = np.where(told, np.maximum(low, np.round(read.mean[read.which, at] - far - slack, 9)), low)
         most = np.where(told, np.minimum(high, np.round(read.mean[read.which, at] + far + slack, 9)), high)
+        # slack on both sides may have crossed them
         ends = zip(least.tolist(), np.maximum(least, most).tolist(), strict=True)
         columns.append(pl.Series(name, [interval(a, b, whole=False) for a, b in ends], dtype=pl.String))
     return released.with_columns(columns)

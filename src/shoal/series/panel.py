@@ -75,4 +75,5 @@ def comparable(curves: Curves) -> Floats:
     if not curves.variables:
         return curves.values
     blocks = np.split(curves.values, len(curves.variables), axis=1)
+    # a constant variable has no range to be divided by
     return np.hstack([block / (float(np.ptp(block)) or 1.0) for block in blocks])

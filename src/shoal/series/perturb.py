@@ -54,7 +54,9 @@ class Perturb(Spec, frozen=True, tag="perturb"):
         values = column.to_numpy().astype(np.float64)
         step = self.step or (1.0 if whole else float(values.std()) / 100 or 1.0)
         most = self.most or max(step, float(np.ptp(values)) / 4)
+        # a stream of random numbers of its own: the method draws from the same seed
         draw = _Draw(step, most, whole, values.min(), values.max(), np.random.default_rng([seed, 0x1D]), column.name)
+        # records that are not published need no change
         order = np.argsort(cells, kind="stable")[int((cells < 0).sum()) :]
         altered = 0
         for rows in np.split(order, np.flatnonzero(np.diff(cells[order])) + 1) if len(order) else []:
@@ -104,6 +106,7 @@ class _Draw:
             for _ in range(TRIES):
                 drawn = self.rng.uniform(low, high)
                 if self.whole:
+                    # rounding may lead across an end
                     drawn = np.clip(np.rint(drawn), np.ceil(low), np.floor(high))
                 if float(drawn) not in present:
                     return float(drawn)

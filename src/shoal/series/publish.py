@@ -64,6 +64,7 @@ class Published:
                 *envelope,
                 self.pattern.alias(PATTERN),
                 pl.Series(LEVEL, self.level),
+                # without a byte of suppressed records in its memory
                 *map(taken, self.sensitive.get_columns()),
             ]
         )

@@ -156,6 +156,7 @@ def read_representatives(means: pl.DataFrame, frame: pl.DataFrame, instants: Seq
     rows = rows.with_columns(pl.col(GROUP).cast(frame[GROUP].dtype))
     which = frame.select(about).join(rows, on=about, how="left", maintain_order="left")["at"]
     counted = np.bincount(which.drop_nulls().to_numpy(), minlength=means.height) if means.height else np.zeros(0)
+    # sizes must fit, too: numbers of groups are the same in every release
     if which.null_count() or not np.array_equal(counted, means[SIZE].to_numpy()):
         raise InputError("these representatives are not of this release", where="representatives")
     mean, spread = (means.select(pl.col(names).cast(pl.Float64).fill_null(np.nan)).to_numpy() for names in parts)
@@ -260,6 +261,7 @@ def query_errors(
     wrong, loose = [], []
     for low, high, at, inside in asked.ranges:
         answer = released.count(low, high, at)
+        # of a handful of curves a relative error says little
         wrong.append(abs(answer.expected - inside) / max(inside, len(truth) / 100))
         loose.append((answer.at_most - answer.at_least) / len(truth))
     errors = []

@@ -208,6 +208,7 @@ def anonymize_series(
         beside, altered = _perturbed(curves.sensitive, grouping, l, perturb, asked, seed)
     why = "sensitive values" if asked and perturb is None else "no pattern in common"
     withheld = {"missing instants": curves.dropped, why: grouping.suppressed}
+    # of the true values; `space` only measures
     low, high = _envelopes(curves.values, grouping)
     published, records = _publish(curves, encoded, grouping, beside, low, high)
     ends = (low, high) if space is curves.values else _envelopes(space, grouping)

@@ -101,6 +101,7 @@ def represent(values: Floats, cells: NDArray[np.int64]) -> Representatives:
         mean[:, at] = np.bincount(which, weights=column) / size
         off = column - mean[which, at]
         spread[:, at] = np.sqrt(np.bincount(which, weights=off**2) / size)
+        # at an instant where all are equal nobody is above the mean
         moves = spread[which, at] > 0
         now = np.divide(off, spread[which, at], out=np.zeros(len(off)), where=moves)
         if at:

@@ -63,6 +63,7 @@ class Shapelets(Pattern, frozen=True, tag="shapelets"):
         codes = np.empty((len(ladder), len(values)), np.int32)
         alphabet: list[NDArray[np.uint8]] = []
         for at, level in enumerate(ladder):
+            # rounded, so that of equally near forms the first is taken everywhere
             letters = np.argmin(np.round(far[:level], DECIMALS), axis=0).astype(np.uint8)
             kinds, which = distinct(letters, level)
             codes[at] = which + sum(map(len, alphabet))

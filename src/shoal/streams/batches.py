@@ -73,6 +73,7 @@ class Batches(Delayed, frozen=True, tag="batches"):
 
     def where_watched(self) -> Batches:
         """See :class:`StreamMethod`. A box used again for one record is a group of one in time."""
+        # where everyone sees when a record comes, a box used again for one record is a group of one
         return self if self.reuse is not None else msgspec.structs.replace(self, reuse="never")
 
     def bounds(self) -> Bounds:

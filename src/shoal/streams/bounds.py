@@ -54,6 +54,7 @@ class Bounds:
 
     def check(self, crowd: int, *, timed: bool, where: str) -> None:
         """Refuse what could never release anything."""
+        # the tuple that is due counts, too
         if self.delay + 1 < crowd:
             raise UsageError(
                 f"a delay of {self.delay} holds at most {self.delay + 1} tuples, but a group needs {crowd} people: "

@@ -64,6 +64,7 @@ class Coder:
 
     def code(self, values: pl.Series) -> Coded:
         """Codes, chains and labels of a batch. O(rows), plus the hierarchy's cost per distinct value."""
+        # minus zero and zero are one value
         values = one_zero(values)
         # a tree writes whole numbers without decimals
         texts = leaf_texts(values) if isinstance(self.hierarchy, Tree) else values.cast(pl.String)
@@ -95,6 +96,7 @@ class Coder:
             coded = self.code(pl.Series([value], strict=False))
             if coded.codes[0] < 0:
                 return [], []
+            # 0 stands where a chain has ended
             chain = [p for p in coded.chains[coded.codes[0]].tolist() if p]
             return chain, [coded.text(np.array([at], np.int8))[0] for at in range(len(chain))]
         raw = value.encode()

@@ -54,6 +54,7 @@ class Coded(NamedTuple):
             np.concatenate([self.cost, more.cost]),
             np.concatenate([self.reason, more.reason]),
             np.concatenate([self.at, more.at]),
+            # -1: rows of two epochs are looked up again when they are published
             more.epoch if self.epoch == more.epoch else -1,
         )
 
@@ -134,10 +135,12 @@ class QuasiCoder:
             else:
                 number[:, j], wrong = column.code(frame[name])
                 share = (number[:, j] - column.least) / column.width * self.weight[j]
+                # a missing number lies outside the domain, near no other
                 scaled[:, j] = np.where(np.isnan(share), -1.0, share)
             known, total = self.known[name]
             there = n - frame[name].null_count()
             self.known[name] = (known + there - int((wrong == Reason.UNKNOWN).sum()), total + there)
+            # the first column that is wrong gives the reason
             reason = np.where(reason == 0, wrong, reason)
         return Coded(number, scaled, node, cost, reason, at, self.epoch)
 

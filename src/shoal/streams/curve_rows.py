@@ -92,6 +92,7 @@ def released_window(
     except ShoalError:  # instants too far apart for this pattern
         return _none(events, reasons, Reason.GAPS)
     released = made.data
+    # by its text, before a row leaves: as a batch release is
     _demand(released, promise, others, beside)
     at = pl.Series([(t - EPOCH) // MICRO for t in made.curves.instants], dtype=pl.Int64)
     return _told(events, usable, made, released, at, reasons, start, form, time)
@@ -116,6 +117,7 @@ def _told(
     of_cell = events.select(EVENT, WHO, AT).with_columns(pl.Series("why", reasons))
     placed = of_cell.join(cells, on=[WHO, AT], how="left", maintain_order="left")
     row, number = placed["row"], placed[EVENT].to_numpy()
+    # an event of a person whose rows were refused is told by none of them
     told = row.is_not_null().to_numpy() & (placed["why"].to_numpy() == 0)
     first = placed.select(pl.col("row").is_first_distinct()).to_series().to_numpy() & told
     events_of = np.full(len(record), -1, np.int64)

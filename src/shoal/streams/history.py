@@ -64,6 +64,7 @@ class History:
     def see(self, times: Ints, people: Ints, columns: Sequence[tuple[Ints, NDArray[Any], NDArray[Any]]]) -> None:
         """Take events: per column the chains, the counts and the released level of each (-1: none)."""
         for at, (chains, counts, levels) in enumerate(columns):
+            # 0 is the print of nothing
             good = (times >= 0) & (people != 0) & (chains[:, 0] != 0)
             own = np.where(chains != 0, chains + at, 0)[good]  # columns are told apart
             level = levels[good].astype(np.int64)
@@ -72,6 +73,7 @@ class History:
 
     def forget(self, limit: int) -> None:
         """Forget what is older than ``limit``; done when the rows have doubled, or the memory is full."""
+        # now and then: tidying at every batch would cost more than it saves
         if len(self) > 2 * self._tidied + 65_536 or len(self) > 2 * self._most:
             self._tidy(limit)
 
@@ -100,6 +102,7 @@ class History:
             types = {name: np.int32 if name == "counts" else np.int64 for name in Shown._fields}
             flat: dict[str, Any] = {name: np.frombuffer(state[name], kind) for name, kind in types.items()}
             rows = Shown(**(flat | {name: flat[name].reshape(-1, width) for name in ("chains", "counts")}))
+            # parts of unequal length would be read side by side as other rows
             if len({len(part) for part in rows}) > 1:
                 raise ValueError
         except (KeyError, ValueError, TypeError):

@@ -37,6 +37,7 @@ class Array(msgspec.Struct, frozen=True):
 
     def numpy(self) -> NDArray[Any]:
         """The array again."""
+        # a copy: what is read from bytes cannot be written to
         return np.frombuffer(self.data, np.dtype(self.dtype)).reshape(self.shape).copy()
 
 

@@ -59,6 +59,7 @@ class Printer:
         if self._one is None:
             self._one = Near(self._halves)
         joined = "\0".join(texts)
+        # a label with the mark inside would be read as two
         if not texts or joined.count("\0") >= len(texts) or len(texts) > FEW:
             return [self.one(text) for text in texts]
         return self._one.parts(joined.encode())

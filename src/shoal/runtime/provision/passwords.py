@@ -22,6 +22,7 @@ def refuse_shared_variables(users: Sequence[str]) -> None:
     found: dict[str, str] = {}
     for user in users:
         other = found.setdefault(variable_of(user), user)
+        # only where the variable is set: files have a name per user
         if other != user and variable_of(user) in os.environ:
             raise PolicyError(
                 f"the users {other!r} and {user!r} would share the password in {variable_of(user)}",

@@ -104,6 +104,7 @@ class Tables:
             self._rights(cursor, plan.last)
             gone = set(_users(plan.last)) - set(self.wanted.users)
             made = sorted(set(made) - set(drop_idle(cursor, gone & set(made))))
+            # looked for again inside the transaction: new tables bring rights of their own
             left = self._refusals(cursor)
             if left:  # rights that came with the new tables, by the database's own defaults
                 raise PromiseError(left[0], where="serve apply", hint="nothing was changed")
@@ -211,6 +212,7 @@ class Tables:
         for role, table in self.wanted.tables.items():
             stated: dict[str, Any] = {"policy": self.policy, "view": role, "keys": keys}
             replaced = is_there(cursor, table)
+            # whoever kept a copy of the table before has both
             if replaced and self.policy.views[role].promises and last is not None:
                 stated["previous"] = [fetch(cursor, table)]
             job = job_of(Wishes(stated))
@@ -226,6 +228,7 @@ class Tables:
         """Exactly one right for each user: to read their own table."""
         for role, table in self.wanted.tables.items():
             name = quoted(*table.parts)
+            # all are taken away first, so that exactly one is left
             for who, _ in grants(cursor, table):
                 cursor.execute(f"revoke all on {name} from {quoted(who) if who else 'public'}")
             for user, of in self.wanted.users.items():

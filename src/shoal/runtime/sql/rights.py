@@ -63,6 +63,7 @@ def may_read(cursor: Any, user: str, table: Address) -> bool:
     query = (
         "select exists (select 1 from pg_roles r where pg_has_role(u.oid, r.oid, 'member') "
         "and has_any_column_privilege(r.oid, to_regclass('{table}'), 'select')) "
+        # braces are doubled because the text goes through `format`
         f"from pg_roles u where u.rolname = '{_text(user).replace('{', '{{').replace('}', '}}')}'"
     )
     cursor.execute(catalogue(query, table))

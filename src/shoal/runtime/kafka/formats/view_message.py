@@ -23,6 +23,7 @@ def message_of(schema: ViewSchema, package: str) -> Any:
     name = _titled(schema.role)
     file = descriptor_pb2.FileDescriptorProto(name=f"{package}.{name}.proto", package=package, syntax="proto3")
     _fill(file.message_type.add(), schema, schema.root, name, f".{package}.{name}")
+    # a pool of its own: two policies may have messages of one name
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}"))
@@ -75,6 +76,7 @@ def fill(message: Any, record: dict[str, Any]) -> Any:
                     getattr(message, field.name).append(item)
         elif field.message_type is not None:
             part = getattr(message, field.name)
+            # an object without a set field is there all the same
             part.SetInParent()
             fill(part, value)
         else:

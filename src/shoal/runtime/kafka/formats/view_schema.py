@@ -78,6 +78,7 @@ class ViewSchema:
         if kind == "any":
             return value if _is(value, (str, int, float)) else msgspec.json.encode(value).decode()
         if kind == "str":
+            # generalized cells and stars are text, whatever the column held
             return value if isinstance(value, str) else str(value)
         if kind is not None:
             if not _is(value, {"int": int, "float": (int, float), "bool": bool}[kind], boolean=kind == "bool"):

@@ -65,6 +65,7 @@ class Metrics:
             held.add_metric([view], now.held.get(view, 0))
             sent = now.oldest.get(view)
             oldest.add_metric([view], max(0.0, self._clock() - sent / 1000) if sent is not None else 0.0)
+        # a copy: the worker's loop goes on writing while this is read
         for view, size in dict(now.smallest).items():
             smallest.add_metric([view], size)
         why = core.CounterMetricFamily(

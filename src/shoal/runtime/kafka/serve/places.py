@@ -41,6 +41,7 @@ def begin(
     (10, 3)
     """
     low, high = ends
+    # retention may have deleted what the group was about to read
     first = max(low, start if at is None else at)
     if at is not None and low > at:
         counters.lost += low - at
