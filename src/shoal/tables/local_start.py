@@ -216,7 +216,13 @@ def _grow(matrix: Codes, rest: Rows, pairs: Pairs, rules: Rules, seed: int, prog
     def grown(number: int, rows: Rows) -> tuple[Labels, int]:
         found = np.empty(len(rows), np.int32)
         own, ids = np.ascontiguousarray(codes[rows]), rest[rows].astype(np.int32)
-        return found, int(grow_region(own, ids, pairs, rules, plain, found, 0, draws(seed, number, 1)))
+        made = int(grow_region(own, ids, pairs, rules, plain, found, 0, draws(seed, number, 1)))
+        left = np.flatnonzero(found < 0)
+        if most < REGION and made and len(left):  # to look for them among all groups would cost the square of the rows
+            groups = make_groups(own, pairs, found, made)
+            absorb(own, ids, left, groups, make_index(pairs, groups), pairs, rules, bool(grows(rules)))
+            found = groups.label
+        return found, made
 
     out = np.full(len(rest), -1, np.int32)
     made = 0
