@@ -103,7 +103,7 @@ ROADS: dict[str, list[str]] = {
         "attack inputs/in.csv inputs/clear.csv --on zip,age --json",
         "attack inputs/in.csv inputs/clear.csv --on zip,age --policy policy.yaml",
         f"verify inputs/in.csv {PEOPLE} --k 3 --l 2",
-        "compare inputs/in.csv --quasi age --methods mondrian --k 2 --report c.html --json",
+        "compare inputs/in.csv --quasi age --methods mondrian --k 2 --learn diag --report c.html --json",
     ],
     "what is tuned and planned": [
         "tune policy.yaml inputs/in.csv --view research --methods mondrian --k 3,4 --report t.html --json",

@@ -172,7 +172,7 @@ def independent(events: int, people: int, values: int, categories: int) -> pl.Da
 
 STREAMS = {
     "dense": (lambda: independent(330_000, 234, 824, 83), 20.0),
-    "domains": (lambda: generated("domains", 0.03), 20.0),
+    "domains": (lambda: generated("domains", 0.05), 20.0),
     "sparse": (lambda: generated("ecommerce", 0.03), 20.0),
     "quiet night": (lambda: generated("positions", 0.06), 30.0),
 }
