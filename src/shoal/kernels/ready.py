@@ -16,6 +16,7 @@ import importlib.machinery
 import importlib.util
 import os
 import pickle
+import re
 import sys
 import tempfile
 import threading
@@ -141,7 +142,9 @@ def _machine() -> tuple[str, ...]:
 
     # the compiler says its version without being loaded; to ask for the metadata of packages takes ten times as long
     numba: Any = importlib.util.find_spec("numba")
-    versions = [Path(numba.origin).with_name("_version.py").read_text(), llvmlite.__version__, np.__version__]
+    written = Path(numba.origin).with_name("_version.py").read_text()
+    said = re.search(r'"version": "([^"]+)"', written)
+    versions = [said[1] if said else written, llvmlite.__version__, np.__version__]
     return (sys.version, *versions, llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
 
 
