@@ -204,8 +204,8 @@ class Stage:
     def _ask(self, group: str, question: Callable[[Consumer], int]) -> int:
         """One client for all questions of a group: to log in anew each time costs both sides more than the answer."""
         if group not in self._readers:
-            # a commit is marked on its partitions a moment after it has happened: until then, what it wrote is not shown
-            # to those who read only what is committed, and would seem not to be there
+            # a commit is marked on its partitions a moment after it has happened: until then, who reads only what is
+            # committed would see no unread records
             settings = {"group.id": group, "isolation.level": "read_uncommitted", "log_level": 0}
             self._readers[group] = Consumer({**self.cluster.login(), **settings})
         try:
