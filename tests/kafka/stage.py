@@ -10,7 +10,6 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +73,12 @@ def settle(cluster: Any, topic: str, partitions: int) -> None:
     """Wait until no transaction is open: a commit is marked on its partitions a moment after it has happened."""
     admin = AdminClient(cluster.login())
     end = time.monotonic() + GUARD
-    ends = partial(ends_of, admin, topic, partitions)
+
+    def ends(isolation: IsolationLevel) -> list[int]:
+        asked = {TopicPartition(topic, p): OffsetSpec.latest() for p in range(partitions)}
+        found = admin.list_offsets(asked, isolation_level=isolation, request_timeout=30)
+        return [future.result().offset for future in found.values()]
+
     while ends(IsolationLevel.READ_COMMITTED) != ends(IsolationLevel.READ_UNCOMMITTED):
         assert time.monotonic() < end, "a transaction stays open"
         time.sleep(0.1)
@@ -92,13 +96,6 @@ def undisturbed(stage: Stage, role: str) -> Counter[bytes]:
         for at in range(0, len(records), 7001):
             out.update(o.value for o in view.push(records[at : at + 7001])[0] if o.value is not None)
     return out
-
-
-def ends_of(admin: AdminClient, topic: str, partitions: int, isolation: IsolationLevel) -> list[int]:
-    """Where the partitions of a topic end, for whoever reads what is committed, or everything."""
-    asked = {TopicPartition(topic, p): OffsetSpec.latest() for p in range(partitions)}
-    found = admin.list_offsets(asked, isolation_level=isolation, request_timeout=30)
-    return [future.result().offset for future in found.values()]
 
 
 class Stage:
@@ -204,14 +201,16 @@ class Stage:
             process.wait(GUARD)
         self._hang_up()
 
-    def _ask(self, group: str, question: Callable[[Consumer], int]) -> int:
+    def _ask(self, group: str, question: Callable[[Consumer], int], isolation: str = "read_committed") -> int:
         """One client for all questions of a group: to log in anew each time costs both sides more than the answer."""
-        if group not in self._readers:
-            self._readers[group] = Consumer({**self.cluster.login(), "group.id": group, "log_level": 0})
+        name = f"{group} {isolation}"
+        if name not in self._readers:
+            settings = {"group.id": group, "isolation.level": isolation, "log_level": 0}
+            self._readers[name] = Consumer({**self.cluster.login(), **settings})
         try:
-            return question(self._readers[group])
+            return question(self._readers[name])
         except KafkaException:  # what it knows may be wrong by now: the next one begins anew
-            self._readers.pop(group).close()
+            self._readers.pop(name).close()
             raise
 
     def _hang_up(self) -> None:
@@ -240,16 +239,20 @@ class Stage:
         """How many offsets of the topic of regions the second stage has before it."""
         topic = f"{self.topic}.shoal.regions"
 
-        def before(reader: Consumer) -> int:
+        def places(reader: Consumer) -> list[TopicPartition]:
             count = len(reader.list_topics(topic, timeout=30).topics[topic].partitions)
-            # a commit is marked on its partitions a moment after it has happened: until then, who reads only what is
-            # committed would see no unread blocks
-            ends = ends_of(self.admin, topic, count, IsolationLevel.READ_UNCOMMITTED)
-            places = [TopicPartition(topic, p) for p in range(count)]
-            return sum(ends) - sum(max(0, p.offset) for p in reader.committed(places, timeout=30))
+            return [TopicPartition(topic, p) for p in range(count)]
+
+        def ends(reader: Consumer) -> int:
+            return sum(reader.get_watermark_offsets(p, 30)[1] for p in places(reader))
+
+        def behind(reader: Consumer) -> int:
+            return sum(max(0, p.offset) for p in reader.committed(places(reader), timeout=30))
 
         try:
-            return self._ask(f"shoal-{self.topic}-regions", before)
+            # a commit is marked on its partitions a moment after it has happened: until then, who reads only what is
+            # committed would see no unread blocks
+            return self._ask("test", ends, "read_uncommitted") - self._ask(f"shoal-{self.topic}-regions", behind)
         except KafkaException:  # the group is just being found
             return 1
 
