@@ -26,6 +26,7 @@ for part in chromium java mvn pg_ctlcluster; do
 done
 if command -v java >/dev/null 2>&1 && command -v mvn >/dev/null 2>&1; then
   sh scripts/kafka/jars.sh || { echo "missing: the jars of Apache Kafka (the tests that need them will skip)"; fail=1; }
+  [ -x .venv/bin/python ] && .venv/bin/python -m scripts.kafka.broker --warm  # only saves time later
 fi
 [ "${SHOAL_REQUIRE_SYSTEM:-0}" = 1 ] && exit $fail
 exit 0

@@ -160,35 +160,46 @@ def test_a_rebuild_is_the_slow_one(table: Table, k: int, l: int, people: bool, s
     groups = make_groups(table.matrix, pairs, np.zeros(n, np.int32), n)
     draft, work = new_draft(n + k + 1, m), workspace(rules)
     ids = np.arange(n, dtype=np.int32)
-    made, loss = _rebuild(
-        table.matrix,
-        ids,
-        pairs,
-        rules,
-        bool(only_counts_rows(rules)),
-        bool(grows(rules)),
-        groups,
-        np.zeros(5, np.int32),
-        np.full(5, n, np.int64),
-        1,
-        ids,
-        n,
-        np.inf,
-        draft,
-        np.empty(n + k + 1, np.int32),
-        np.empty((m, n + k + 1), np.int32),
-        np.empty(n + k + 1),
-        np.empty(n + 1, np.int32),
-        work,
-        np.zeros(work.count.shape[0]),
-        np.zeros((n + 1, rules.kind.shape[0], work.count.shape[0])),
-        np.array([seed], np.uint64),
-    )
+    rest, part = np.arange(n + k + 1, dtype=np.int32), np.zeros((m, n + k + 1), np.int32)
+    part[:, :n] = table.matrix.T
+
+    def rebuilt(limit: float) -> tuple[int, float]:
+        return _rebuild(
+            table.matrix,
+            ids,
+            pairs,
+            rules,
+            bool(only_counts_rows(rules)),
+            bool(grows(rules)),
+            groups,
+            np.zeros(5, np.int32),
+            np.full(5, n, np.int64),
+            1,
+            ids,
+            n,
+            limit,
+            draft,
+            rest.copy(),
+            part.copy(),
+            np.empty(n + k + 1),
+            np.empty(n + 1, np.int32),
+            work,
+            np.zeros(work.count.shape[0]),
+            np.zeros((n + 1, rules.kind.shape[0], work.count.shape[0])),
+            np.array([seed], np.uint64),
+        )
+
+    made, loss = rebuilt(np.inf)
     expected, total = slowly(table, k, l, Draws(seed))
     assert made == len(expected)
     if made:
         assert loss == total
-        assert [np.flatnonzero(draft.label[:n] == g).tolist() for g in range(made)] == [sorted(g) for g in expected]
+        found = [np.flatnonzero(draft.label[:n] == g).tolist() for g in range(made)]
+        assert found == [sorted(g) for g in expected]
+        if loss > 0 and only_counts_rows(rules):  # a limit ends what would cost more, and nothing else
+            assert rebuilt(loss + 1 / 64) == (made, loss)
+            assert [np.flatnonzero(draft.label[:n] == g).tolist() for g in range(made)] == found
+            assert rebuilt(loss - 1 / 64)[0] == 0
 
 
 @given(st.integers(2, 60), st.integers(2, 7), st.integers(0, 1 << 40))

@@ -29,6 +29,7 @@ CELLS = 1 << 18  # cells of the largest part: in many columns the search for nei
 NEAR = 1.25  # times the loss of the groups at hand
 STILL, IDLE = 1e-5, 3  # it ends after so many rounds that each gain no more than this share of the loss
 COLD = 0.8  # of the steps after which nothing may be lost any more
+ROUND = 200  # steps after which neighbours are listed anew, at least
 PARTS = 8  # per round, of a table that has so many; not the number of cores, which changes the time and not the release
 
 
@@ -93,7 +94,7 @@ class Improver:
                     self.round += 1
                     parts = self._parts()
                     budget = max(1, -(-(steps - spent) // len(parts)))
-                    share = [min(budget, max(100, len(rows) // 12)) for rows in parts]
+                    share = [min(budget, max(ROUND, len(rows) // 12)) for rows in parts]
                     seeds = draws(self.seed, 2 * self.round, len(parts))
                     before = self.loss
                     warm = heat * max(0.0, 1 - spent / (COLD * steps))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 Effort = Literal["low", "normal", "high"] | int
 NORMAL = 180_000  # of steps x (6 + k + k²/20): about what a step costs
-PER_ROW = 40  # steps: more find next to nothing
+FEW_ROWS = 220  # steps, times the root of the rows: of a small table, more cost a second and find half a percent
 MANY = 20  # columns above which a step costs more, in proportion
 FEW_COLUMNS = (
     5  # above which, up to MANY, groups that were grown are worth more steps, in proportion: they begin poorer
@@ -41,7 +42,7 @@ class Local(TableMethod, frozen=True, tag="local"):
     after every step. Of a table of up to twelve rows the best grouping is found, if promises only count people.
 
     ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), up to four times as
-    many where groups were grown in more than five columns, fewer in more than 20, and not more than 40 per row;
+    many where groups were grown in more than five columns, fewer in more than 20, and not more than 220 x √rows;
     ``high``: 50 times that; where a promise about sensitive values makes groups larger, k stands for their mean size),
     never a time: the same seed gives the same release on every machine. Of a table that is released in more than 64
     regions, all share the steps of 64.
@@ -84,7 +85,7 @@ class Local(TableMethod, frozen=True, tag="local"):
             if grown:
                 worth = columns if columns <= MANY else MANY * MANY // columns
                 many = many * max(FEW_COLUMNS, worth) // FEW_COLUMNS
-            return times * min(many, PER_ROW * rows)
+            return times * min(many, FEW_ROWS * math.isqrt(rows))
         return self.effort
 
     def form(

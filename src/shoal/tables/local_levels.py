@@ -1,7 +1,7 @@
 """One level per column for all rows, where that would lose less than the groups at hand: what `lattice` could find.
 
-Without suppression a choice of levels loses the same whatever the groups are: the sum of what each column loses at its
-level. So only choices with a sum below the loss at hand are looked at, and as a rule there are none.
+Without suppression a choice of levels loses at most the sum of what each column loses at its level, whatever the groups
+are. So only choices with a sum below a limit are looked at, and as a rule there are few.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST = 1 << 16  # choices that are weighed; the cheapest ones, if there are more
 
 
 def cheaper_levels(table: Table, rules: Rules, loss: float) -> Labels | None:
-    """The groups of the choice of levels that keeps the rules and loses least, if it loses less than ``loss``.
+    """The groups of the choice of levels that keeps the rules and loses least, if its levels lose less than ``loss``.
 
     Levels that break k in their column alone are left out. Of the rest the one in the middle is judged, again and
     again: if it keeps the rules, dearer ones fall out, else all that are finer, as groups that keep promises keep them

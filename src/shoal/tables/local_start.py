@@ -18,7 +18,7 @@ from shoal.kernels.tables.local_pairs import Pairs
 from shoal.kernels.tables.local_rest import absorb, grow_region, union_costs
 from shoal.promises.base import Promise
 from shoal.tables.base import Progress, TableMethod, silent
-from shoal.tables.improve import Improver, dense, draws, loss_of, make_index
+from shoal.tables.improve import NEAR, Improver, dense, draws, loss_of, make_index
 from shoal.tables.local_prices import WHOLE, Schedule, lattice_size, open_tuples
 from shoal.tables.regions import cut
 
@@ -107,8 +107,7 @@ def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int, a
     """Groups that other methods form: where there are few of them, opening tuples one by one leaves a poor last one.
 
     Growing groups one by one may also leave a rest that breaks promises about values; others part the whole. In a large
-    table where the quickest of them come nowhere near the loss ``at_hand``, the others are not tried. `datafly` is not
-    asked: what it finds, `lattice` finds or better.
+    table where the quickest of them come nowhere near the loss ``at_hand``, the others are not tried.
     """
     few = table.size < FEW_GROUPS * rules.k
     if table.size < 2 * rules.k or not (few or (len(rules.kind) and table.size <= RIVALRY)):
@@ -120,6 +119,10 @@ def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int, a
     yield from cuts
     found: list[TableMethod] = []
     shaped = hard(rules, table.size, seed)
+    if few:
+        from shoal.tables.datafly import Datafly
+
+        found.append(Datafly())
     if few or (shaped and any(map(at_hand.near, cuts))):
         from shoal.tables.topdown import TopDown
 
@@ -130,7 +133,8 @@ def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int, a
         found.append(Microaggregation())
     for method in found:
         yield method.form(table, promises, seed=seed).labels
-    levels = cheaper_levels(table, rules, at_hand.loss)
+    # of numbers, groups by levels lose less than the levels: released is only the span that occurs
+    levels = cheaper_levels(table, rules, np.inf if few else NEAR * at_hand.loss)
     if levels is not None:
         yield levels
 

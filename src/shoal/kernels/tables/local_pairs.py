@@ -14,6 +14,7 @@ from shoal.kernels.shared.boxes import Shape, cell_cost
 
 # a call that hands over some twenty arrays costs more than the few sums it does
 inlined = partial(kernel, inline="always")
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # from one state of the generator to the next
 SMALL = 256  # codes: a table of 65,536 costs still fits a cache
 
 
@@ -103,7 +104,7 @@ def mixed(number):
 @kernel
 def draw(state):
     """A uniform number in [0, 1); ``state`` is one uint64."""
-    state[0] += np.uint64(0x9E3779B97F4A7C15)
+    state[0] += GOLDEN
     return np.float64(mixed(state[0]) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 

@@ -7,7 +7,7 @@ from shoal.kernels.shared.promises import workspace
 from shoal.kernels.tables.local_groups import copy_draft, new_draft, settle_draft
 from shoal.kernels.tables.local_hooks import FEW, KEPT, clear, failing, lacking, peak, tally, wanted
 from shoal.kernels.tables.local_index import nearest
-from shoal.kernels.tables.local_pairs import below, draw, inlined, joined_cost, pair_cost, stretch
+from shoal.kernels.tables.local_pairs import GOLDEN, below, draw, inlined, joined_cost, pair_cost, stretch
 
 NEAR = 4  # neighbours to choose from
 MORE = 3  # groups destroyed besides the first: 1 to this many
@@ -153,8 +153,11 @@ def _rebuild(
     left = size
     while left >= rules.k and loss < limit:
         members, left, cost = grow(
-            pairs, ids, rules, plain, pool, rest, left, part, price, draft, made, -1, rows, work, count, held[0], state
-        )
+            pairs, ids, rules, plain, pool, rest, left, part, price, draft, made, -1, limit - loss + TINY, rows, work,
+            count, held[0], state,
+        )  # fmt: skip
+        if members < 0:  # it would lose more than the groups at hand
+            return np.int64(0), np.inf
         if members == 0:
             if made > 0:
                 break  # what is left cannot stand alone: it joins the others
@@ -228,12 +231,13 @@ def _count_drafts(groups, chosen, taken, picked, ids, pool, size, rest, left, dr
 
 @bare
 def grow(
-    pairs, ids, rules, plain, pool, rest, left, part, price, draft, made, first, rows, work, count, held, state
+    pairs, ids, rules, plain, pool, rest, left, part, price, draft, made, first, most, rows, work, count, held, state
 ):  # fmt: skip
     """Grow draft group ``made`` by its nearest rows until it keeps the promises, from row ``first`` (-1: any).
 
     ``part[j, z]`` is the code of row ``rest[z]``; ``price[z]`` follows what the group would cost with that row.
-    Returns the group's size (0: it cannot be finished; its rows stay in ``rest``), the rows left, the cost of a row.
+    Returns the group's size (0: it cannot be finished; -1: where promises only count rows, it would cost more than
+    ``most``; its rows stay in ``rest``), the rows left, the cost of a row.
     ``held`` is zero before and after.
     """
     m = part.shape[0]
@@ -268,6 +272,10 @@ def grow(
             best = _cheapest(ids, rules, lack, members, pool, rest, left, price, current, rows, work, held_count, state)
             if lack >= 0 and not counted:
                 clear(rules, lack, rows, 0, members, count)
+        if plain and best >= 0 and rules.k * price[best] > most:
+            # the numbers that the rest of the group would have drawn are passed by: what comes next does not change
+            state[0] += GOLDEN * np.uint64(rules.k - 1 - members)
+            return np.int64(-1), start, 0.0
         if best < 0:
             if counted:
                 for at in range(members):

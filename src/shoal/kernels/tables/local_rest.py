@@ -67,8 +67,9 @@ def grow_region(codes, ids, pairs, rules, plain, label, first, state):
                 for j in range(m):
                     own[j, z] = part[j, y]
             members, after, _ = grow(
-                pairs, ids, rules, plain, pool, rest, size, own, cost, inside, 0, 0, rows, work, count, held, state
-            )
+                pairs, ids, rules, plain, pool, rest, size, own, cost, inside, 0, 0, np.inf, rows, work,
+                count, held, state,
+            )  # fmt: skip
             want *= 4
         if members == 0:
             failures += 1  # another first row may fare better
