@@ -15,6 +15,7 @@ from shoal.kernels.tables.repair import broken_groups
 from shoal.tables.full_domain import bounds, nodes_of
 
 Labels = NDArray[np.int32]
+DENSE = 4  # keys per row
 MOST = 1 << 16  # choices that are weighed; the cheapest ones, if there are more
 
 
@@ -90,4 +91,8 @@ def _groups_at(table: Table, vector: NDArray[np.int64]) -> Labels:
             many = int(keys.max()) + 1
         keys = keys * (int(codes.max()) + 1) + codes
         many *= int(codes.max()) + 1
+    if many <= DENSE * max(1, table.size):  # numbered by a list of all keys, which costs less than to sort them
+        used = np.zeros(many, np.int32)
+        used[keys] = 1
+        return (np.cumsum(used, dtype=np.int32) - 1)[keys]
     return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int32)

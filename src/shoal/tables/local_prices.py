@@ -18,7 +18,7 @@ Codes = NDArray[np.int32]
 Labels = NDArray[np.int32]
 WHOLE = 1 << 15  # lattices up to this size are enumerated
 STEP = 1.05  # each round's price over the last one's
-COARSE = 1.1  # the same where promises are about shares of values: a round costs more, and finer ones find no more
+COARSE = 1.2  # the same where promises are about shares of values: a round costs more, and finer ones find no more
 EARLY = 0.8  # a level vector is looked at from this share of its mean cost on
 LARGE, EARLIER = 20, 0.75  # and from this share on where k is at least so large
 

@@ -18,7 +18,7 @@ from shoal.kernels.tables.local_pairs import Pairs
 from shoal.kernels.tables.local_rest import absorb, grow_region, union_costs
 from shoal.promises.base import Promise
 from shoal.tables.base import Progress, TableMethod, silent
-from shoal.tables.improve import NEAR, Improver, dense, draws, loss_of, make_index
+from shoal.tables.improve import Improver, dense, draws, loss_of, make_index
 from shoal.tables.local_prices import WHOLE, Schedule, lattice_size, open_tuples
 from shoal.tables.regions import cut
 
@@ -134,7 +134,7 @@ def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int, a
     for method in found:
         yield method.form(table, promises, seed=seed).labels
     # of numbers, groups by levels lose less than the levels: released is only the span that occurs
-    levels = cheaper_levels(table, rules, np.inf if few else NEAR * at_hand.loss)
+    levels = cheaper_levels(table, rules, np.inf if few else at_hand.loss)
     if levels is not None:
         yield levels
 
