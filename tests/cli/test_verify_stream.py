@@ -45,3 +45,27 @@ def test_z_is_verified_without_a_policy(shoal, tmp_path):
     forged = shoal("verify", "forged.csv", *words, "--window", "1h", "--original", "events.csv")
     assert forged.returncode == 1, forged.stderr + forged.stdout
     assert "eve" not in forged.stderr + forged.stdout
+
+
+def test_a_shown_time_is_judged_as_a_quasi_column(shoal, tmp_path):
+    """Two people with one box and two times are told apart by whoever knows when each of them came."""
+    age = "{role: quasi, type: int, hierarchy: {use: range, min: 0, max: 100}}"
+    columns = f"{{time: {{role: time, type: int}}, client: subject, age: {age}}}"
+    view = "{show: [time, age], promises: [{use: k-anonymity, k: 2}], method: {use: batches, delay: 4}}"
+    (tmp_path / "policy.yaml").write_text(f"columns: {columns}\nviews: {{v: {view}}}\n")
+    rows = "\n".join(f"{10 * at},p{at},{20 + at % 4}" for at in range(12))
+    (tmp_path / "events.csv").write_text(f"time,client,age\n{rows}\n")
+    made = shoal("stream", "events.csv", "--policy", "policy.yaml", "-o", "good.csv")
+    assert made.returncode == 0, made.stderr
+    good = shoal("verify", "good.csv", "--policy", "policy.yaml")
+    assert good.returncode == 0, good.stdout + good.stderr
+    (tmp_path / "told.csv").write_text('time,age\n10,"[20, 23]"\n20,"[20, 23]"\n')
+    told = shoal("verify", "told.csv", "--policy", "policy.yaml")
+    assert told.returncode == 1, told.stdout + told.stderr
+    assert "reached 1" in told.stdout
+    view = view.replace("use: batches", "use: castle")  # whose boxes are used again unless it is told not to
+    (tmp_path / "policy.yaml").write_text(f"columns: {columns}\nviews: {{v: {view}}}\n")
+    for words in (("check", "policy.yaml"), ("verify", "good.csv", "--policy", "policy.yaml")):
+        refused = shoal(*words)
+        assert refused.returncode == 2, refused.stdout
+        assert "the time column 'time' is shown" in refused.stderr

@@ -67,9 +67,17 @@ class Beside:
 
 
 def beside(
-    schema: Schema, promises: Sequence[Promise], method: Any, share: float, *, continued: bool = False
+    schema: Schema,
+    promises: Sequence[Promise],
+    method: Any,
+    share: float,
+    *,
+    continued: bool = False,
+    also: Sequence[str] = (),
 ) -> Beside:
     """The checker for a stream with these promises; ``continued`` if it goes on from a snapshot.
+
+    ``also`` are columns that tell people apart beside the quasi columns.
 
     >>> from shoal.core.schema import Column
     >>> from shoal.promises.k_anonymity import KAnonymity
@@ -80,7 +88,7 @@ def beside(
         return CurvesBeside(schema, promises, share)
     about_events: list[Any] = those_about(promises, "events")
     if not about_events:
-        return GroupsBeside(schema, promises, share, continued=continued)
+        return GroupsBeside(schema, promises, share, continued=continued, also=also)
     if method is not None and method.invents:
         raise UsageError("with noise, fewer than z real people may stand behind a value", where="--verify")
     from shoal.release.beside_z import ZBeside
@@ -135,10 +143,21 @@ class GroupsBeside(Beside):
     is judged is drawn from its name by a secret, so nothing has to be remembered of the others.
     """
 
-    def __init__(self, schema: Schema, promises: Sequence[Promise], share: float, *, continued: bool = False) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        promises: Sequence[Promise],
+        share: float,
+        *,
+        continued: bool = False,
+        also: Sequence[str] = (),
+    ) -> None:
         super().__init__(share)
         self._promises = [p for p in promises if p.rule().complete and p.rule().check in JUDGED]
-        self._quasi, self._columns = schema.quasi, sorted({p.sensitive for p in self._promises if p.sensitive})
+        self._quasi, self._columns = (
+            [*schema.quasi, *also],
+            sorted({p.sensitive for p in self._promises if p.sensitive}),
+        )
         self._waiting = Waiting()
         self._parts: dict[Any, Part] = {}
         # events of a continued stream that came before its first batch here were never seen

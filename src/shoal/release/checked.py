@@ -5,13 +5,14 @@ from __future__ import annotations
 import msgspec
 import polars as pl
 
-from shoal.core.errors import UsageError
+from shoal.core.errors import PolicyError, UsageError
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.known import doubts, refuse_few
 from shoal.core.notebook import Shown
 from shoal.policy.document import Policy
 from shoal.release.carrying import Carries, carries
 from shoal.release.collusion import Pool
+from shoal.release.judges import told_apart
 from shoal.release.promised import refuse_nothing
 from shoal.release.roles import known, notes, pools
 from shoal.views.explain import explain
@@ -65,7 +66,13 @@ def checked(
     # resolves every view: a mask that does not fit its column is told before any row is read
     explain(policy)
     for name, view in policy.views.items():
-        refuse_nothing(policy, RoleView.of(policy, name), view.promises)
+        seen = RoleView.of(policy, name)
+        refuse_nothing(policy, seen, view.promises)
+        shown = [column for column in policy.schema.columns if column not in seen.hides]
+        try:  # a time that is shown beside boxes that are used again
+            told_apart(view.method, policy.schema, view.promises, shown)
+        except UsageError as error:
+            raise PolicyError(error.message, where=f"views.{name}.method", hint=error.hint) from None
     for column in policy.schema.columns.values():
         if column.hierarchy is not None and column.hierarchy.files:
             column.hierarchy.declared()  # reads their files: a missing one is reported here, not when the service runs

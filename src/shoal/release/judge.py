@@ -56,11 +56,12 @@ class Judge:
     instants: tuple[str, ...] | None = None  # of curves; every column that is nothing else, if not given
     hidden: frozenset[str] = field(default_factory=frozenset)  # quasi columns the release does not show
     register: pl.DataFrame | None = None  # of the people that released rows may stand for
+    beside: tuple[str, ...] = ()  # what tells people apart as quasi columns do: a time that a stream shows
 
     @property
     def quasi(self) -> list[str]:
-        """The quasi columns of the release."""
-        return [name for name in self.schema.quasi if name not in self.hidden]
+        """The columns of the release that tell people apart."""
+        return [*(name for name in self.schema.quasi if name not in self.hidden), *self.beside]
 
     def judge(
         self,

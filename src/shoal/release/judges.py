@@ -5,10 +5,11 @@ Apart from jobs, because who judges a release needs none of the methods that mak
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from shoal.core.schema import Column, Schema
-from shoal.promises.base import Promise
+from shoal.promises.base import Promise, those_about
 from shoal.promises.kp_anonymity import KPAnonymity
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.release.columns import schema_of
@@ -28,8 +29,9 @@ def judge_of(wishes: Wishes) -> Judge:
         judge = judge_of_options(wishes)
         wishes.done("this verdict")
         return judge
-    policy, _, view, promises, _ = promised_view(wishes)
+    policy, chosen, view, promises, _ = promised_view(wishes)
     subject = policy.schema.subject
+    shown = [name for name in policy.schema.columns if name not in view.hides]
     judge = Judge(
         policy.schema,
         promises,
@@ -38,9 +40,25 @@ def judge_of(wishes: Wishes) -> Judge:
         view,
         hidden=frozenset(view.hides),
         register=register_of(wishes, promises, policy.schema, view),
+        beside=told_apart(chosen.method, policy.schema, promises, shown),
     )
     wishes.done("a verdict by a policy", "the policy says what the columns are: leave the option out")
     return judge
+
+
+def told_apart(method: Any, schema: Schema, promises: Sequence[Promise], shown: Sequence[str]) -> tuple[str, ...]:
+    """The shown columns that groups are kept over beside the quasi columns: of a stream that is held, the time.
+
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> from shoal.streams.batches import Batches
+    >>> schema = Schema({"at": Column("time"), "age": Column("quasi")})
+    >>> told_apart(Batches(), schema, [KAnonymity(2)], ["at", "age"])
+    ('at',)
+    """
+    judged = getattr(method, "judged", None)  # of tables a time is a plain column, which the adversary looks at
+    if judged is None or those_about(promises, "curves") or those_about(promises, "events"):
+        return ()
+    return tuple(name for name in judged(schema, shown) if name not in schema.quasi)
 
 
 def judge_of_options(wishes: Wishes) -> Judge:

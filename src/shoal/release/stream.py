@@ -25,6 +25,7 @@ from shoal.release.base import Job
 from shoal.release.beside import Beside, beside
 from shoal.release.curves import about_curves, view_reading
 from shoal.release.judge import Judge
+from shoal.release.judges import told_apart
 from shoal.release.stream_names import refuse_names
 from shoal.release.stream_report import StreamReport
 from shoal.release.ticks import Tick, TickLog
@@ -95,7 +96,13 @@ class StreamJob(Job):
         # a release without rows still says which columns it has
         released = pl.concat(parts) if parts else runner.nothing(frame)
         shown = [n for n in self.schema.quasi if n in released.columns]
-        judge = Judge(self.schema, self.promises, hidden=frozenset(set(self.schema.quasi) - set(shown)))
+        seen = [n for n in released.columns if self.view is None or n not in self.view.hides]
+        judge = Judge(
+            self.schema,
+            self.promises,
+            hidden=frozenset(set(self.schema.quasi) - set(shown)),
+            beside=told_apart(self.method, self.schema, self.promises, seen),
+        )
         positions = np.array(numbers, np.int64)
         verdict = self._verdict(judge, frame, released, positions)
         counters = dict(runner.method.counters)
@@ -216,7 +223,15 @@ class LocalRunner:
         self.first, state = _split(snapshot)
         self.beside: Beside | None = None
         if verify is not None:
-            self.beside = beside(job.schema, job.promises, job.method, verify, continued=snapshot is not None)
+            seen = [n for n in job.schema.columns if job.view is None or n not in job.view.hides]
+            self.beside = beside(
+                job.schema,
+                job.promises,
+                job.method,
+                verify,
+                continued=snapshot is not None,
+                also=told_apart(job.method, job.schema, job.promises, seen),
+            )
         self.method: Running = job.method.start(job.schema, job.promises, key=key, seed=seed, snapshot=state)
         self.released = self.withheld = 0
         # a view says how its subject is shown; without one nobody has decided, and it never leaves in clear
