@@ -68,9 +68,8 @@ def checked(
     for name, view in policy.views.items():
         seen = RoleView.of(policy, name)
         refuse_nothing(policy, seen, view.promises)
-        shown = [column for column in policy.schema.columns if column not in seen.hides]
         try:  # a time that is shown beside boxes that are used again
-            told_apart(view.method, policy.schema, view.promises, shown)
+            told_apart(view.method, policy.schema, view.promises, policy.schema.columns, seen)
         except UsageError as error:
             raise PolicyError(error.message, where=f"views.{name}.method", hint=error.hint) from None
     for column in policy.schema.columns.values():

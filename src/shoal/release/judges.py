@@ -5,7 +5,7 @@ Apart from jobs, because who judges a release needs none of the methods that mak
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from shoal.core.schema import Column, Schema
@@ -17,6 +17,7 @@ from shoal.release.judge import Judge
 from shoal.release.promised import promised_view, tightened
 from shoal.release.register import register_of
 from shoal.release.wishes import Wishes
+from shoal.views.role_view import RoleView
 
 
 def judge_of(wishes: Wishes) -> Judge:
@@ -31,7 +32,6 @@ def judge_of(wishes: Wishes) -> Judge:
         return judge
     policy, chosen, view, promises, _ = promised_view(wishes)
     subject = policy.schema.subject
-    shown = [name for name in policy.schema.columns if name not in view.hides]
     judge = Judge(
         policy.schema,
         promises,
@@ -40,14 +40,16 @@ def judge_of(wishes: Wishes) -> Judge:
         view,
         hidden=frozenset(view.hides),
         register=register_of(wishes, promises, policy.schema, view),
-        beside=told_apart(chosen.method, policy.schema, promises, shown),
+        beside=told_apart(chosen.method, policy.schema, promises, policy.schema.columns, view),
     )
     wishes.done("a verdict by a policy", "the policy says what the columns are: leave the option out")
     return judge
 
 
-def told_apart(method: Any, schema: Schema, promises: Sequence[Promise], shown: Sequence[str]) -> tuple[str, ...]:
-    """The shown columns that groups are kept over beside the quasi columns: of a stream that is held, the time.
+def told_apart(
+    method: Any, schema: Schema, promises: Sequence[Promise], columns: Iterable[str], view: RoleView | None = None
+) -> tuple[str, ...]:
+    """Which of these columns, if shown, groups are kept over beside the quasi ones: of a stream that is held, the time.
 
     >>> from shoal.promises.k_anonymity import KAnonymity
     >>> from shoal.streams.batches import Batches
@@ -58,6 +60,7 @@ def told_apart(method: Any, schema: Schema, promises: Sequence[Promise], shown: 
     judged = getattr(method, "judged", None)  # of tables a time is a plain column, which the adversary looks at
     if judged is None or those_about(promises, "curves") or those_about(promises, "events"):
         return ()
+    shown = [name for name in columns if view is None or name not in view.hides]
     return tuple(name for name in judged(schema, shown) if name not in schema.quasi)
 
 

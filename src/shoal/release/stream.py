@@ -96,13 +96,8 @@ class StreamJob(Job):
         # a release without rows still says which columns it has
         released = pl.concat(parts) if parts else runner.nothing(frame)
         shown = [n for n in self.schema.quasi if n in released.columns]
-        seen = [n for n in released.columns if self.view is None or n not in self.view.hides]
-        judge = Judge(
-            self.schema,
-            self.promises,
-            hidden=frozenset(set(self.schema.quasi) - set(shown)),
-            beside=told_apart(self.method, self.schema, self.promises, seen),
-        )
+        also = told_apart(self.method, self.schema, self.promises, released.columns, self.view)
+        judge = Judge(self.schema, self.promises, hidden=frozenset({*self.schema.quasi} - {*shown}), beside=also)
         positions = np.array(numbers, np.int64)
         verdict = self._verdict(judge, frame, released, positions)
         counters = dict(runner.method.counters)
@@ -223,15 +218,9 @@ class LocalRunner:
         self.first, state = _split(snapshot)
         self.beside: Beside | None = None
         if verify is not None:
-            seen = [n for n in job.schema.columns if job.view is None or n not in job.view.hides]
-            self.beside = beside(
-                job.schema,
-                job.promises,
-                job.method,
-                verify,
-                continued=snapshot is not None,
-                also=told_apart(job.method, job.schema, job.promises, seen),
-            )
+            also = told_apart(job.method, job.schema, job.promises, job.schema.columns, job.view)
+            going = snapshot is not None
+            self.beside = beside(job.schema, job.promises, job.method, verify, continued=going, also=also)
         self.method: Running = job.method.start(job.schema, job.promises, key=key, seed=seed, snapshot=state)
         self.released = self.withheld = 0
         # a view says how its subject is shown; without one nobody has decided, and it never leaves in clear

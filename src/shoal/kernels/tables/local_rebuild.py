@@ -90,9 +90,7 @@ def _pick(groups, best, found, chosen, state):
 @bare
 def _pool(groups, chosen, taken, picked, pool, ids, rules, plain, most, rows, work, count):
     """Rows of the chosen groups. A large group gives only surplus rows; its core stays and must keep the promises."""
-    size = np.int64(0)
-    loss = TINY
-    kept = np.int64(0)
+    size, kept, loss = np.int64(0), np.int64(0), TINY
     k = rules.k
     for z in range(picked):
         g = chosen[z]
@@ -134,8 +132,7 @@ def _rebuild(
     price, rows, work, count, held, state,
 ):  # fmt: skip
     """One random rebuild into ``draft``: number of groups (0: failed) and their loss."""
-    made = np.int64(0)
-    loss = 0.0
+    made, loss = np.int64(0), 0.0
     for z in range(picked):
         g = chosen[z]
         if taken[z] < groups.size[g]:  # the core of a large group
@@ -156,12 +153,10 @@ def _rebuild(
             pairs, ids, rules, plain, pool, rest, left, part, price, draft, made, -1, limit - loss + TINY, rows, work,
             count, held[0], state,
         )  # fmt: skip
-        if members < 0:  # it would lose more than the groups at hand
+        if members < 0 or (members == 0 and made == 0):  # it would lose more than the groups at hand, or nothing helps
             return np.int64(0), np.inf
         if members == 0:
-            if made > 0:
-                break  # what is left cannot stand alone: it joins the others
-            return np.int64(0), np.inf
+            break  # what is left cannot stand alone: it joins the others
         draft.size[made] = members
         draft.cost[made] = cost
         loss += members * cost
@@ -237,8 +232,7 @@ def grow(
 
     ``part[j, z]`` is the code of row ``rest[z]``; ``price[z]`` follows what the group would cost with that row.
     Returns the group's size (0: it cannot be finished; -1: where promises only count rows, it would cost more than
-    ``most``; its rows stay in ``rest``), the rows left, the cost of a row.
-    ``held`` is zero before and after.
+    ``most``; its rows stay in ``rest``), the rows left, the cost of a row. ``held`` is zero before and after.
     """
     m = part.shape[0]
     low, high = draft.low, draft.high
