@@ -104,6 +104,7 @@ def job(method: str, hierarchy: str) -> StreamJob:
 @example("z-anonymity", "range", [b'{"at": 1, "who": "a", "value": 101}'], 64)
 @example("z-anonymity", "wide range", [b'{"at": 1, "who": "a", "value": 7}'], 64)
 @example("z-anonymity", "wide range", [b'{"at": 1, "who": "a", "value": 1152921504606846976}'], 64)
+@example("z-anonymity", "range", [b'{"at": 1, "who": "a", "value": 1180591620717411303424}'], 64)
 @example("tuned", "range", [b'{"at": 1, "who": "a", "value": "x"}'], 64)  # nothing known, and one that is unknown
 @example("batches", "wide range", [b'{"at": 1, "who": "a", "value": 1152921504606846976}'], 64)
 @settings(max_examples=60, deadline=None)
@@ -124,6 +125,7 @@ def test_the_file_runner_survives_every_line(
 
 @given(st.sampled_from(list(HIERARCHY)), st.lists(st.tuples(nested, nested, nested), max_size=8))
 @example("wide range", [(1, "a", 7), (2, "b", 2**60), (3, "c", -(2**60))])
+@example("range", [(None, None, 2**70)])  # whole numbers of 128 bits
 @settings(max_examples=60, deadline=None)
 def test_both_doors_of_a_z_stream_survive_every_value(hierarchy: str, poison: list[tuple[Any, Any, Any]]) -> None:
     chosen = HIERARCHIES.decode(HIERARCHY[hierarchy])

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from shoal import verifier
 from shoal.core import table as core_table
+from shoal.core.hierarchy.prefix import Prefix
+from shoal.core.hierarchy.range import Range
 from shoal.core.hierarchy.suppress import Suppress
 from shoal.core.schema import Column, Schema
 from shoal.core.table import code
@@ -26,3 +28,12 @@ def test_small_tables_are_coded_as_large_ones(rows):
     assert (small.matrix == large.matrix).all()
     assert [first == second for first in alike for second in alike] == [a == b for a in also for b in also]
     assert len(set(alike.tolist())) == len(set(rows))
+
+
+@pytest.mark.parametrize("hierarchy", [None, Range(min=0, max=100), Prefix(2), Suppress()])
+@given(st.lists(st.none() | st.integers(0, 99), min_size=1, max_size=30))
+def test_whole_numbers_of_128_bits_are_coded_as_those_of_64(hierarchy, numbers):
+    """polars makes them of JSON numbers beyond 64 bits; numpy has none."""
+    described = Schema({"n": Column("quasi", hierarchy=hierarchy)})
+    tables = [code(pl.DataFrame({"n": pl.Series(numbers, dtype=kind)}), described) for kind in (pl.Int64, pl.Int128)]
+    assert (tables[0].matrix == tables[1].matrix).all()

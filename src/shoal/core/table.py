@@ -272,9 +272,14 @@ def _on_scale(levels: Levels, codes: Codes, rows: NDArray[np.int64] | None, colu
     return replace(levels, scale=scale_for(levels.numbers, often, column.loss))
 
 
+def _in_numpy(series: pl.Series) -> bool:
+    """Whether these are numbers that numpy has, too: it has no whole ones of 128 bits."""
+    return series.dtype.is_numeric() and not (series.dtype.is_integer() and "128" in str(series.dtype))
+
+
 def _positions(series: pl.Series, distinct: pl.Series, codes: Codes) -> Codes:
     """``codes`` of the sorted distinct values, spread over the rows."""
-    if series.dtype.is_numeric() and not series.null_count():
+    if _in_numpy(series) and not series.null_count():
         return codes[np.searchsorted(distinct.to_numpy(), series.to_numpy())]
     if len(series) <= FEW_ROWS and series.dtype == pl.String:
         known = dict(zip(distinct.to_list(), codes.tolist(), strict=True))
@@ -286,7 +291,7 @@ def _positions(series: pl.Series, distinct: pl.Series, codes: Codes) -> Codes:
 
 def _places(series: pl.Series, distinct: pl.Series, where: str) -> Codes:
     """Where the values of a part stand among those of the whole table; all of them must."""
-    if series.dtype.is_numeric():
+    if _in_numpy(series):
         known = distinct.drop_nulls().to_numpy()
         plain = series.fill_null(known[0]) if len(known) and series.null_count() else series
         at = (

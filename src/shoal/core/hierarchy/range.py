@@ -94,7 +94,7 @@ class Range(Hierarchy, frozen=True, tag="range"):
         known = clipped.is_not_nan() & clipped.is_finite() if clipped.dtype.is_float() else clipped.is_not_null()
         distinct = clipped.filter(known.fill_null(False)).unique().sort()
         whole = distinct.dtype.is_integer()
-        array = distinct.to_numpy().astype(np.float64)
+        array = distinct.cast(pl.Float64).to_numpy()  # by polars: numpy has no whole numbers of 128 bits
         if whole and len(array) and max(-array[0], array[-1]) > EXACT:
             raise UsageError(
                 f"whole numbers beyond ±{EXACT:,} are names rather than numbers",
@@ -131,7 +131,7 @@ class Range(Hierarchy, frozen=True, tag="range"):
         numbers = None if self.snap else np.append(array, np.nan) if missing else array
         column = distinct.extend(pl.Series([None], dtype=distinct.dtype)) if missing else distinct
         levels = Levels(column, codes, labels, costs, numbers, width, (self.bottom, self.top))
-        position = np.searchsorted(array, clipped.fill_null(0).to_numpy().astype(np.float64)).astype(np.int32)
+        position = np.searchsorted(array, clipped.cast(pl.Float64).fill_null(0.0).to_numpy()).astype(np.int32)
         null = values.is_null().to_numpy()
         unknown = ~known.fill_null(False).to_numpy() & ~null
         return levels, np.where(null, len(array), np.where(unknown, -1, position)).astype(np.int32)
