@@ -154,10 +154,8 @@ class GroupsBeside(Beside):
     ) -> None:
         super().__init__(share)
         self._promises = [p for p in promises if p.rule().complete and p.rule().check in JUDGED]
-        self._quasi, self._columns = (
-            [*schema.quasi, *also],
-            sorted({p.sensitive for p in self._promises if p.sensitive}),
-        )
+        self._quasi = [*schema.quasi, *also]
+        self._columns = sorted({p.sensitive for p in self._promises if p.sensitive})
         self._waiting = Waiting()
         self._parts: dict[Any, Part] = {}
         # events of a continued stream that came before its first batch here were never seen

@@ -13,6 +13,7 @@ from shoal.core.table import Table
 from shoal.kernels.shared.promises import Rules
 from shoal.kernels.tables.repair import broken_groups
 from shoal.tables.full_domain import bounds, nodes_of
+from shoal.tables.improve import dense
 
 Labels = NDArray[np.int32]
 DENSE = 4  # keys per row
@@ -91,8 +92,6 @@ def _groups_at(table: Table, vector: NDArray[np.int64]) -> Labels:
             many = int(keys.max()) + 1
         keys = keys * (int(codes.max()) + 1) + codes
         many *= int(codes.max()) + 1
-    if many <= DENSE * max(1, table.size):  # numbered by a list of all keys, which costs less than to sort them
-        used = np.zeros(many, np.int32)
-        used[keys] = 1
-        return (np.cumsum(used, dtype=np.int32) - 1)[keys]
+    if many <= DENSE * table.size:  # a list of all keys costs less than to sort them
+        return dense(keys.astype(np.int32))
     return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int32)
