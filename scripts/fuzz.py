@@ -36,6 +36,7 @@ FAMILIES = {
     "tables": (
         "laws/test_table_methods.py",
         "laws/test_local_laws.py",
+        "laws/test_local_beside_others.py",
         "laws/test_local_rest.py",
         "laws/test_anonymize.py",
         "laws/test_promises.py",

@@ -66,9 +66,9 @@ LONGEST = (  # files that take longest, the longest first
 # and `make fuzz` draws new ones.
 DEAR = {
     "test_anonymize", "test_castle_twins", "test_continuous_laws", "test_envelope_kernels", "test_foreign_promises",
-    "test_forest_kernels", "test_hierarchies", "test_kafka_stateful", "test_known_values", "test_local_kernels",
-    "test_local_laws", "test_local_rebuild", "test_loss_scales", "test_mask_laws", "test_model_files",
-    "test_mondrian_nodes", "test_pattern_laws", "test_plan_kernels", "test_poison", "test_promises",
+    "test_forest_kernels", "test_hierarchies", "test_kafka_stateful", "test_known_values", "test_local_beside_others",
+    "test_local_kernels", "test_local_laws", "test_local_rebuild", "test_loss_scales", "test_mask_laws",
+    "test_model_files", "test_mondrian_nodes", "test_pattern_laws", "test_plan_kernels", "test_poison", "test_promises",
     "test_reading_laws", "test_regional_laws", "test_register_promises", "test_reused_boxes", "test_series_diverse",
     "test_series_laws", "test_series_long", "test_stream_curves", "test_stream_groups", "test_stream_spread",
     "test_stream_times", "test_stream_utility", "test_suggest", "test_table_kernels", "test_table_methods",

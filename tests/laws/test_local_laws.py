@@ -8,90 +8,25 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from local_tables import FRAMES, PROMISES, TYPES, coded, judged, loss, reachable
 
 from shoal.core.errors import PromiseError, UsageError
-from shoal.core.groups import Groups
 from shoal.core.hierarchy.prefix import Prefix
 from shoal.core.hierarchy.range import Range
-from shoal.core.hierarchy.tree import Tree
 from shoal.core.schema import Schema
 from shoal.core.table import Table, code
 from shoal.kernels.shared.promises import holds, workspace
 from shoal.kernels.tables.local_pairs import make_pairs
-from shoal.promises.alpha_k_anonymity import AlphaKAnonymity
 from shoal.promises.base import Promise
-from shoal.promises.beta_likeness import BetaLikeness
 from shoal.promises.k_anonymity import KAnonymity
-from shoal.promises.l_diversity import LDiversity
 from shoal.promises.rules import compile_rules
 from shoal.promises.t_closeness import TCloseness
 from shoal.tables import local_start
-from shoal.tables import stir as stirring
-from shoal.tables.datafly import Datafly
-from shoal.tables.forest import Forest
 from shoal.tables.improve import Improver, improve
-from shoal.tables.lattice import Lattice
 from shoal.tables.local import Local
-from shoal.tables.local_levels import cheaper_levels
-from shoal.tables.microaggregation import Microaggregation
 from shoal.tables.mondrian import Mondrian
-from shoal.tables.topdown import TopDown
-
-QUASI = {"age": Range(), "zip": Prefix(3), "job": Tree(nodes={"office": ["clerk", "judge"], "sea": ["pilot"]})}
-ROWS = st.fixed_dictionaries(
-    {
-        "age": st.none() | st.integers(0, 30),
-        "zip": st.sampled_from(["101", "102", "119", "201", "300"]),
-        "job": st.none() | st.sampled_from(["clerk", "judge", "pilot"]),
-        "ill": st.sampled_from("abcd"),
-        "who": st.integers(0, 12),
-    }
-)
-TYPES = {"age": pl.Int64, "zip": pl.String, "job": pl.String, "ill": pl.String, "who": pl.Int64}
-FRAMES = st.lists(ROWS, min_size=1, max_size=60).map(lambda rows: pl.DataFrame(rows, schema=TYPES))
-PROMISES = st.sampled_from(
-    [
-        [],
-        [LDiversity(3, "ill")],
-        [LDiversity(1.8, "ill", kind="entropy")],
-        [LDiversity(2, "ill", kind="recursive", c=1.5)],
-        [LDiversity(2, "ill", kind="frequency")],
-        [TCloseness(0.25, "ill")],
-        [TCloseness(0.2, "ill", distance="ordered"), LDiversity(2, "ill")],
-    ]
-)
-WEIGHTS = {"age": 2.0, "zip": 0.5}
-
-
-def coded(frame: pl.DataFrame, people: bool) -> Table:
-    return code(frame, Schema.build(quasi=QUASI, sensitive=["ill"], subject="who" if people else None, weights=WEIGHTS))
-
-
-def loss(table: Table, labels: np.ndarray) -> float:
-    """Total weighted loss by the definition, group by group; a withheld row is wholly lost."""
-    total = float((labels < 0).sum() * table.weights.sum())
-    for group in range(labels.max(initial=-1) + 1):
-        rows = table.matrix[labels == group]
-        for j, levels in enumerate(table.levels):
-            low, high = rows[:, j].min(keepdims=True), rows[:, j].max(keepdims=True)
-            total += len(rows) * table.weights[j] * levels.ncp(low, high)[0]
-    return total
-
-
-def judged(table: Table, labels: np.ndarray, promises: list[Promise]) -> bool:
-    kept = labels >= 0
-    groups = Groups(
-        labels[kept],
-        {name: s.values.gather(s.codes[kept]) for name, s in table.sensitive.items()},
-        None if table.people is None else table.people[kept],
-    )
-    return all(p.judge(groups).kept for p in promises)
-
-
-def reachable(table: Table, promises: list[Promise]) -> bool:
-    return judged(table, np.zeros(table.size, np.int32), promises)
 
 
 @pytest.mark.parametrize("people", [False, True])
@@ -321,90 +256,6 @@ def test_a_column_of_names_is_suppressed_and_the_rest_survives() -> None:
     labels = Local(effort=200).group(table, [KAnonymity(5)]).labels
     assert np.bincount(labels).min() >= 5
     assert loss(table, labels) == pytest.approx(n)
-
-
-OTHERS = [
-    Mondrian(), Mondrian(strict=False), TopDown(), TopDown(near="group"), Microaggregation(), Forest(), Datafly(),
-    Lattice(),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("rows", "k"), [(60, 2), (60, 20), (240, 5), (240, 100), (600, 150)])
-@example(columns=2, seed=14)  # with k = 100, groups by levels lost less than the levels, and less than others
-@given(columns=st.integers(1, 4), seed=st.integers(0, 50))
-@settings(max_examples=4)
-def test_no_other_method_of_ours_loses_less(rows: int, k: int, columns: int, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    kind = random.normal(size=rows)
-    numbers = {f"n{j}": np.round(50 + 20 * (kind + random.normal(size=rows))) for j in range(columns)}
-    frame = pl.DataFrame({**numbers, "zip": [f"{v:03d}" for v in random.integers(0, 300, rows)]})
-    table = code(frame, Schema.build(quasi={**dict.fromkeys(numbers), "zip": Prefix(3)}))
-    found = loss(table, Local().group(table, [KAnonymity(k)]).labels)
-    for other in OTHERS:
-        assert found <= loss(table, other.group(table, [KAnonymity(k)]).labels) + 1e-9, other.use
-
-
-@pytest.mark.parametrize(
-    "promise",
-    [
-        LDiversity(3, "s"),
-        LDiversity(2.2, "s", kind="entropy"),
-        LDiversity(1.7, "s", kind="frequency"),
-        LDiversity(2, "s", kind="recursive", c=2),
-        TCloseness(0.2, "s"),
-        BetaLikeness(1, "s", kind="basic"),
-        AlphaKAnonymity(0.7, 4, "s"),
-    ],
-    ids=lambda p: p.title,
-)
-@given(rows=st.sampled_from([60, 200, 400]), k=st.sampled_from([2, 10]), seed=st.integers(0, 50))
-@settings(max_examples=3)
-def test_no_other_method_of_ours_loses_less_under_promises_about_values(
-    promise: Promise, rows: int, k: int, seed: int
-) -> None:
-    random = np.random.default_rng(seed)
-    kind = random.normal(size=rows)
-    frame = pl.DataFrame(
-        {
-            "n": np.round(50 + 20 * (kind + random.normal(size=rows))),
-            "job": [f"j{v}" for v in random.integers(0, 6, rows)],
-            "zip": [f"{v:03d}" for v in random.integers(0, 300, rows)],
-            "s": [f"v{min(4, v)}" for v in random.geometric(0.5, rows)],
-        }
-    )
-    table = code(frame, Schema.build(quasi={"n": None, "job": None, "zip": Prefix(3)}, sensitive=["s"]))
-    promises: list[Promise] = [KAnonymity(k), promise]
-    assume(reachable(table, promises))
-    with pytest.MonkeyPatch.context() as patch:
-        # every method but `mondrian` stirs its groups in the end, so that they tell less; that costs what it costs
-        patch.setattr(stirring, "stir", lambda table, rules, labels, seed: labels)
-        found = loss(table, Local().group(table, promises, seed=seed).labels)
-        for other in OTHERS:
-            assert found <= loss(table, other.group(table, promises, seed=seed).labels) + 1e-9, other.use
-
-
-@given(frame=FRAMES, more=PROMISES, k=st.integers(1, 9), share=st.floats(0, 1.1))
-@settings(max_examples=60)
-def test_levels_are_found_as_the_lattice_finds_them_if_they_lose_less(
-    frame: pl.DataFrame, more: list[Promise], k: int, share: float
-) -> None:
-    table = coded(frame, False)
-    promises: list[Promise] = [KAnonymity(k), *more]
-    assume(reachable(table, promises))
-    best = Lattice().group(table, promises)
-    assert best.floor is not None
-    least = sum(
-        float((x.costs(at)[x.codes[table.matrix[:, j], at]]).sum() * table.weights[j]) if at else 0.0
-        for j, (x, at) in enumerate(zip(table.levels, best.floor[0].tolist(), strict=True))
-    )
-    limit = share * table.size * float(table.weights.sum())
-    found = cheaper_levels(table, compile_rules(table, promises), limit)
-    if least < limit - 1e-9:
-        assert found is not None
-        assert judged(table, found, promises)
-        assert loss(table, found) <= least + 1e-9
-    elif least > limit + 1e-9:
-        assert found is None
 
 
 @given(frame=FRAMES, more=PROMISES, k=st.integers(1, 4), size=st.integers(1, 12), data=st.data())
