@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Effort = Literal["low", "normal", "high"] | int
 NORMAL = 180_000  # of steps x (6 + k + k²/20): about what a step costs
-FEW_ROWS = 220  # steps, times the root of the rows: of a small table, more cost a second and find half a percent
+FEW_ROWS = 280  # steps, times the root of the rows: of a small table, more cost half a second and find next to nothing
 MANY = 20  # columns above which a step costs more, in proportion
 FEW_COLUMNS = (
     5  # above which, up to MANY, groups that were grown are worth more steps, in proportion: they begin poorer
@@ -42,7 +42,7 @@ class Local(TableMethod, frozen=True, tag="local"):
     after every step. Of a table of up to twelve rows the best grouping is found, if promises only count people.
 
     ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), up to four times as
-    many where groups were grown in more than five columns, fewer in more than 20, and not more than 220 x √rows;
+    many where groups were grown in more than five columns, fewer in more than 20, and not more than 280 x √rows;
     ``high``: 50 times that; where a promise about sensitive values makes groups larger, k stands for their mean size),
     never a time: the same seed gives the same release on every machine. Of a table that is released in more than 64
     regions, all share the steps of 64.
