@@ -36,10 +36,12 @@ from shoal.measures.loss import loss
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
+from shoal.promises.rules import compile_rules
 from shoal.promises.t_closeness import TCloseness
 from shoal.tables.base import TableMethod
 from shoal.tables.datafly import Datafly
 from shoal.tables.forest import Forest
+from shoal.tables.improve import improve
 from shoal.tables.lattice import Lattice
 from shoal.tables.local import Local
 from shoal.tables.microaggregation import Microaggregation
@@ -124,8 +126,10 @@ def small(rows: int) -> Found:
     data = coded(adult(rows))
     found = timed(lambda: data, K5)
     found.seconds = cpu(lambda: Local().group(data, K5), 5)[0]
-    more = lost(data, Local(effort=Local().steps(5, 10**6)), K5)[1]
-    found.note = f"{100 * (found.loss / more - 1):+.2f} % of the loss with the steps of a large table"
+    begun = Local(effort="low").group(data, K5).labels
+    labels = improve(data, compile_rules(data, K5), begun, Local().steps(5, 10**6))
+    more = 100 * loss(data, labels, boxes_of(data, labels)).gcp
+    found.note = f"{100 * (found.loss / more - 1):+.2f} % of the loss with the steps of a large table, all downhill"
     return found
 
 

@@ -97,6 +97,20 @@ def test_steps_that_may_lose_a_little_keep_promises_and_end_no_worse(
     assert (again.run(120, heat=0.5) == after).all()
 
 
+def test_small_tables_lose_less_by_steps_that_may_lose_a_little() -> None:
+    normal, straight = 0.0, 0.0
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        frame = pl.DataFrame({f"c{j}": random.zipf(1.4, 150).clip(0, 40) for j in range(4)})
+        table = code(frame, Schema.build(quasi={name: Range() for name in frame.columns}))
+        promises: list[Promise] = [KAnonymity(4)]
+        begun = Local(effort="low").form(table, promises, seed=seed).labels
+        steps = Local().steps(4, table.size)
+        straight += loss(table, improve(table, compile_rules(table, promises), begun, steps, seed))
+        normal += loss(table, Local().form(table, promises, seed=seed).labels)
+    assert normal < straight
+
+
 def test_improving_leaves_suppressed_rows_suppressed() -> None:
     table = coded(
         pl.DataFrame({name: [v] * 8 for name, v in zip(TYPES, (5, "101", "clerk", "a", 1), strict=True)}), False

@@ -83,7 +83,7 @@ def test_high_effort_does_it_where_steps_are_few_for_the_rows(monkeypatch):
     times = []
     monkeypatch.setattr(local_reopen, "reopen", lambda improver, many, begin: times.append(many))
     monkeypatch.setattr(local, "HIGH", 1)
-    table = people(400, 5)
+    table = people(300, 5)
     shares = []
     Local(effort="high").group(table, [KAnonymity(50)], progress=lambda share, word: shares.append(share))
     assert times == [1] * local_reopen.ROUNDS

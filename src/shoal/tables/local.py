@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 Effort = Literal["low", "normal", "high"] | int
 NORMAL = 180_000  # of steps x (6 + k + k²/20): about what a step costs
-FEW_ROWS = 280  # steps, times the root of the rows: of a small table, more cost half a second and find next to nothing
+FEW_ROWS = 180  # steps, times the root of the rows: of a small table, more cost half a second and find next to nothing
 MANY = 20  # columns above which a step costs more, in proportion
 FEW_COLUMNS = (
     5  # above which, up to MANY, groups that were grown are worth more steps, in proportion: they begin poorer
 )
 HIGH = 50  # times as many of both
 SHARED = 64  # regions of one table that each get all steps; more of them share what so many get
-HEAT, OFTEN = 0.2, 10  # over k: the share of its groups' loss a step may lose at first; steps per row from which it may
+HEAT = 0.2  # over k: the share of its groups' loss a step may lose at first
+OFTEN, MORE_OFTEN = 2, 10  # steps per row from which it may; with high effort, which knows something better below
 
 
 class Local(TableMethod, frozen=True, tag="local"):
@@ -36,13 +37,14 @@ class Local(TableMethod, frozen=True, tag="local"):
     no more than the price and still covers enough unassigned people (where a promise is not monotone, as many of its
     rows as keep it). Where there are too many level vectors to list, groups are grown from random rows by their nearest
     ones instead, region by region (:mod:`shoal.tables.regions`). Phase 2 draws rows by their loss, destroys their group
-    and one to three neighbours and rebuilds them around random rows; the better version stays. With ``high`` effort, at
-    first also one that is a little worse does (threshold accepting); where that many steps are few for so many rows and
-    promises only count them, some groups at a time are opened anew (:mod:`shoal.tables.local_reopen`). Promises hold
-    after every step. Of a table of up to twelve rows the best grouping is found, if promises only count people.
+    and one to three neighbours and rebuilds them around random rows; the better version stays. Where there are many
+    steps for a row, at first also one that is a little worse does (threshold accepting); where even those of ``high``
+    effort are few and promises only count rows, some groups at a time are opened anew
+    (:mod:`shoal.tables.local_reopen`). Promises hold after every step. Of a table of up to twelve rows the best grouping
+    is found, if promises only count people.
 
     ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), up to four times as
-    many where groups were grown in more than five columns, fewer in more than 20, and not more than 280 x √rows;
+    many where groups were grown in more than five columns, fewer in more than 20, and not more than 180 x √rows;
     ``high``: 50 times that; where a promise about sensitive values makes groups larger, k stands for their mean size),
     never a time: the same seed gives the same release on every machine. Of a table that is released in more than 64
     regions, all share the steps of 64.
@@ -126,9 +128,11 @@ class Local(TableMethod, frozen=True, tag="local"):
         """Phase 2. With high effort, what else can be done for so many steps: warm ones, or larger ones."""
         from shoal.tables.local_reopen import can_reopen, search
 
-        # with few steps per row, what was lost on the way would not be won back
-        warm = self.effort == "high" and steps >= OFTEN * len(improver.matrix)
-        if self.effort == "high" and not warm and can_reopen(improver):
+        high, rows = self.effort == "high", len(improver.matrix)
+        # with few steps per row, what was lost on the way would not be won back; where groups hang on sensitive values,
+        # only high effort spends all its steps
+        warm = steps >= (MORE_OFTEN if high else OFTEN) * rows and (high or not len(improver.rules.kind))
+        if high and not warm and can_reopen(improver):
             search(improver, steps, progress)
         else:
             improver.run(steps, progress, HEAT / improver.rules.k if warm else 0.0)
