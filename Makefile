@@ -13,8 +13,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 BASE := .venv/.base
 STAMP := .venv/.installed
-# two workers for what computes and three for what waits; one room alone starts faster without any
-WORKERS ?= $(if $(TESTS),0,5)
+# two workers for what computes and two for what waits; one room alone starts faster without any
+WORKERS ?= $(if $(TESTS),0,4)
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0 --durations=10
 # where this is set, each start would compile all sources and each test file anew
 unexport PYTHONDONTWRITEBYTECODE

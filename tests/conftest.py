@@ -80,7 +80,7 @@ BESIDE_OTHERS = "PYTEST_XDIST_WORKER" in os.environ
 EXAMPLES = int(os.environ.get("SHOAL_EXAMPLES", "16" if BESIDE_OTHERS else "0"))  # 0: as many as the law says
 FEW = 5  # members of a family; where a law has more of them, each tries fewer, at least half as many
 if BESIDE_OTHERS:
-    # five workers share two cores: more threads of polars would only wait for each other, a fifth of the CPU time
+    # four workers share two cores: more threads of polars would only wait for each other, a fifth of the CPU time
     os.environ.setdefault("POLARS_MAX_THREADS", "1")
 # brokers and Spark live a few minutes here: what the second compiler of Java would gain later, it costs now
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

@@ -161,10 +161,13 @@ SECONDS = re.compile(
 )
 
 
+commands = cache(build)
+
+
 @cache  # the command line of a command is assembled once, not for each of its options
 def options(command: str) -> list[str]:
     """The long names of a command's options, positional parameters left out."""
-    found = build()[command].assemble_argument_collection()
+    found = commands()[command].assemble_argument_collection()
     named = [n for a in found if a.parse and a.field_info.is_keyword_only for n in a.names if n.startswith("--")]
     return [n for n in named if n not in ("--help", "--version")]
 

@@ -11,7 +11,7 @@ from stage import Stage
 from scripts.kafka.broker import Cluster
 
 pytestmark = [pytest.mark.system, pytest.mark.slow]
-RECORDS = int(os.environ.get("SHOAL_CHAOS_RECORDS", "12000"))
+RECORDS = int(os.environ.get("SHOAL_CHAOS_RECORDS", "6000"))
 KILLS = int(os.environ.get("SHOAL_CHAOS_KILLS", "2"))
 SEED = int(os.environ.get("SHOAL_CHAOS_SEED", "7"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,11 @@ def test_aliases_of_aliases_are_counted():
         parse("\n".join(lines), "policy.yaml")
 
 
-@pytest.mark.parametrize("text", ["a: &a [*a]", "[" * 60 + "]" * 60, "[" * 5000 + "]" * 5000])
+EXAMPLES = Path(__file__).parents[2] / "examples"
+ENDLESS = ["a: &a [*a]", "[" * 60 + "]" * 60, "[" * 5000 + "]" * 5000, "[" * 300_000, "- " * 50_000, "{a: " * 50_000]
+
+
+@pytest.mark.parametrize("text", ENDLESS, ids=range(len(ENDLESS)))
 def test_a_policy_without_end_is_refused(text):
     with pytest.raises(PolicyError, match=f"deeper than {DEEPEST} levels"):
         parse(text, "policy.yaml")
@@ -56,3 +61,12 @@ def test_sticky_and_noise_contradict_each_other():
     STREAM_METHODS.decode({"use": "z-anonymity", **noise})
     with pytest.raises(UsageError, match="sticky"):
         STREAM_METHODS.decode({"use": "z-anonymity", "sticky": True, **noise})
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.rglob("*.yaml")), ids=lambda file: file.parent.name + "/" + file.name)
+def test_a_policy_reads_alike_with_libyaml_and_without(monkeypatch, file):
+    text = file.read_text()
+    data, places = parse(text, "policy.yaml")
+    monkeypatch.delattr("yaml.CSafeLoader", raising=False)
+    plain, lines = parse(text, "policy.yaml")
+    assert (data, places.lines) == (plain, lines.lines)

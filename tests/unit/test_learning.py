@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import polars as pl
 import pytest
@@ -19,7 +21,8 @@ from shoal.measures.learning import Learned, Learner
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.tables.local import Local
 
-pytest.importorskip("sklearn")
+# not by importing it: each worker of the tests would, for a second
+pytestmark = pytest.mark.skipif(find_spec("sklearn") is None, reason="scikit-learn is not installed")
 
 
 def people(rows: int, seed: int) -> pl.DataFrame:

@@ -40,8 +40,8 @@ class Local(TableMethod, frozen=True, tag="local"):
     and one to three neighbours and rebuilds them around random rows; the better version stays. Where there are many
     steps for a row, at first also one that is a little worse does (threshold accepting); where even those of ``high``
     effort are few and promises only count rows, some groups at a time are opened anew
-    (:mod:`shoal.tables.local_reopen`). Promises hold after every step. Of a table of up to twelve rows the best grouping
-    is found, if promises only count people.
+    (:mod:`shoal.tables.local_reopen`). Promises hold after every step. Of a table of up to twelve rows the best
+    grouping is found, if promises only count people.
 
     ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), up to four times as
     many where groups were grown in more than five columns, fewer in more than 20, and not more than 180 x √rows;
