@@ -17,7 +17,7 @@ from shoal.series import SERIES_METHODS
 from shoal.series.banded import Banded
 from shoal.series.kapra import Kapra
 from shoal.series.perturb import Perturb
-from shoal.series.queries import read_released
+from shoal.series.queries import Count, Released, read_released
 from shoal.series.release import anonymize_series
 from shoal.series.sax import Sax
 
@@ -175,6 +175,15 @@ def test_bounds_of_range_queries_hold(drawn, data):
     found, far = released.similar(values[0], 5)
     assert len(found) == min(5, len(release.rows))
     assert (np.diff(far) >= 0).all()
+
+
+@pytest.mark.parametrize(("low", "high"), [(1e99, 1e99), (-1.7e308, -1e308), (-1.7e308, 1.7e308)])
+def test_a_query_far_from_narrow_and_wide_envelopes_is_answered(low, high):
+    narrow, wide = (0.0, 1.65630902e-297), (1e308, 1.7e308)
+    bottom, top = (np.array([[a], [b]]) for a, b in zip(narrow, wide, strict=True))
+    released = Released(bottom, top, np.zeros((1, 1)), np.zeros(2, np.int64))
+    inside = 2 if high > wide[0] else 0
+    assert released.count(low, high, [0]) == Count(inside, inside, inside)
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 2)), min_size=1, max_size=12))

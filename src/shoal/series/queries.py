@@ -61,9 +61,10 @@ class Released:
         if self.means is not None:
             expected = float((self._likely(low, high, at) * self.means.size).sum())
         else:
-            overlap = np.minimum(top, high) - np.maximum(bottom, low)
-            width = top - bottom
-            share = np.divide(overlap, width, out=np.ones_like(width), where=width > 0)
+            with np.errstate(over="ignore"):  # of ends that far apart it is enough to know the sign
+                overlap, width = np.minimum(top, high) - np.maximum(bottom, low), top - bottom
+            # the part that is inside is at most the whole: no division of a large gap by a narrow envelope
+            share = np.divide(np.maximum(overlap, 0.0), width, out=np.ones_like(width), where=width > 0)
             expected = float(np.where(overlap < 0, 0.0, share).min(axis=1).sum())
         least, most = int(inside.sum()), int(touched.sum())
         return Count(least, min(max(expected, least), most), most)
