@@ -44,11 +44,11 @@ def holds(promise, counts):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_feasible_small_input_is_refused(kind):
-    """All ways in which up to eight records can have values, with SHOAL_LONG up to ten.
+    """All ways in which up to seven records can have values, with SHOAL_LONG up to ten.
 
     Feasible: some of them, at least k, could be one group.
     """
-    largest_input = 10 if os.environ.get("SHOAL_LONG") else 8
+    largest_input = 10 if os.environ.get("SHOAL_LONG") else 7
     curves = np.random.default_rng(2).normal(size=(10, 4)).cumsum(axis=1)
     judged: dict[tuple, bool] = {}
     refused = 0
