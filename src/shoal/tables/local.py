@@ -21,7 +21,7 @@ MANY = 20  # columns above which a step costs more, in proportion
 FEW_COLUMNS = (
     5  # above which, up to MANY, groups that were grown are worth more steps, in proportion: they begin poorer
 )
-HIGH = 50  # times as many of both
+HIGH = 60  # times as many of both
 SHARED = 64  # regions of one table that each get all steps; more of them share what so many get
 HEAT = 0.2  # over k: the share of its groups' loss a step may lose at first
 OFTEN, MORE_OFTEN = 2, 10  # steps per row from which it may; with high effort, which knows something better below
@@ -45,7 +45,7 @@ class Local(TableMethod, frozen=True, tag="local"):
 
     ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), up to four times as
     many where groups were grown in more than five columns, fewer in more than 20, and not more than 180 x √rows;
-    ``high``: 50 times that; where a promise about sensitive values makes groups larger, k stands for their mean size),
+    ``high``: 60 times that; where a promise about sensitive values makes groups larger, k stands for their mean size),
     never a time: the same seed gives the same release on every machine. Of a table that is released in more than 64
     regions, all share the steps of 64.
     ``suppress`` is the share of rows that may be withheld where that lowers the total loss, a withheld row counted as
