@@ -13,7 +13,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BASE := .venv/.base
 STAMP := .venv/.installed
-# two workers for what computes and two for what waits; one room alone starts faster without any
+# one worker for what computes and three for what waits, then all compute; one room alone starts faster without any
 WORKERS ?= $(if $(TESTS),0,4)
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0 --durations=10
 # where this is set, each start would compile all sources and each test file anew
@@ -53,9 +53,12 @@ warm: env
 system: env
 	sh scripts/system.sh
 
-# compiled before the workers start, or each of them would compile the same: kernels, and the test files as pytest writes them
+# compiled before the workers start, or each of them would compile the same: kernels, and, if one of them has changed, the
+# test files as pytest writes them
+COLLECTED := .cache/.collected
 test: env system
-	$(if $(TESTS),,-$(BIN)/python -m pytest --collect-only -qq > /dev/null & $(BIN)/shoal warm; wait)
+	$(if $(TESTS),,-{ [ -z "$$(find tests -name '*.py' -newer $(COLLECTED) 2>&1)" ] || \
+	  { $(BIN)/python -m pytest --collect-only -qq > /dev/null; mkdir -p .cache; touch $(COLLECTED); }; } & $(BIN)/shoal warm; wait)
 	$(PYTEST) $(TESTS)
 
 # apart from `test`, because counting lines makes the tests take 1.7 times the CPU

@@ -26,7 +26,7 @@ settings.register_profile(
 settings.register_profile("fuzz", settings.get_profile("house"), derandomize=False, max_examples=100, print_blob=True)
 settings.load_profile("fuzz" if os.environ.get("SHOAL_FUZZ") else "house")
 
-COMPUTE = 2  # workers that begin with what computes: as many as cores; all others begin with what waits
+COMPUTE = 1  # worker that begins with what computes; three that begin with what waits leave it one of two cores
 # rooms that wait for a broker, Java, a database, a browser; and the fixture that starts it
 SERVERS = {"tests/kafka/": "cluster", "tests/spark/": "spark", "tests/sql/": "server", "tests/browser/": "browser"}
 WAITS = tuple(SERVERS)
