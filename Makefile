@@ -13,7 +13,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 BASE := .venv/.base
 STAMP := .venv/.installed
-# one worker for what computes and three for what waits, then all compute; one room alone starts faster without any
+# one worker for what computes and three for what waits, until less is left of it; one room alone starts faster without any
 WORKERS ?= $(if $(TESTS),0,4)
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder --max-worker-restart 0 --durations=10
 # where this is set, each start would compile all sources and each test file anew

@@ -26,7 +26,8 @@ settings.register_profile(
 settings.register_profile("fuzz", settings.get_profile("house"), derandomize=False, max_examples=100, print_blob=True)
 settings.load_profile("fuzz" if os.environ.get("SHOAL_FUZZ") else "house")
 
-COMPUTE = 1  # worker that begins with what computes; three that begin with what waits leave it one of two cores
+COMPUTE = 1  # worker that begins with what computes; all others begin with what waits
+FILES = 4  # the last of those waits for so many files; with one more of them a core would have nothing to do later
 # rooms that wait for a broker, Java, a database, a browser; and the fixture that starts it
 SERVERS = {"tests/kafka/": "cluster", "tests/spark/": "spark", "tests/sql/": "server", "tests/browser/": "browser"}
 WAITS = tuple(SERVERS)
@@ -147,11 +148,15 @@ class ByFile(LoadScopeScheduling):
     few workers, and to them first: a test that waits leaves its core to the others, and each worker that needs a broker
     starts one of its own."""
 
+    had = 0  # files of the last worker that begins with what waits
+
     def _split_scope(self, nodeid: str) -> str:
         return next((room for room in TOGETHER if nodeid.startswith(room)), nodeid.partition("::")[0])
 
     def _assign_work_unit(self, node: WorkerController) -> None:
-        waits = self.nodes.index(node) < len(self.nodes) - COMPUTE
+        last = len(self.nodes) - COMPUTE - 1
+        self.had += self.nodes.index(node) == last
+        waits = self.nodes.index(node) < last or (self.nodes.index(node) == last and self.had <= FILES)
         mine = next((unit for unit in self.workqueue if unit.startswith(WAITS) == waits), next(iter(self.workqueue)))
         self.workqueue.move_to_end(mine, last=False)  # the next to be handed out
         super()._assign_work_unit(node)

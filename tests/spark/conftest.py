@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+CACHE = Path(__file__).parents[2] / ".cache" / "spark"
+WRITTEN = 60.0  # seconds after which such a file is whole, or whoever wrote it was killed and Java passes it by
 
 
 def start(master: str, **settings: str):
@@ -35,11 +41,29 @@ def start(master: str, **settings: str):
         # a few hundred rows: to write and compile Java for each query costs more than to run it as it is
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        **kept_classes(pyspark.__version__, master),
         **settings,
     }
     for name, value in fixed.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def kept_classes(version: str, master: str) -> dict[str, str]:
+    """What Java has read and checked of the jars is kept at its end: the next time the room takes three quarters of the
+    CPU time. A Java of another version passes it by."""
+    java = Path(shutil.which("java") or "java").resolve()
+    kept = CACHE / f"{hashlib.sha256(f'{java} {version}'.encode()).hexdigest()[:16]}.jsa"
+    draft = kept.with_suffix(".new")
+    if draft.exists() and time.time() - draft.stat().st_mtime > WRITTEN:
+        draft.replace(kept)
+    if kept.exists():
+        return {"spark.driver.extraJavaOptions": f"-XX:SharedArchiveFile={kept}"}
+    if master != "local[2]" or draft.exists():
+        return {}
+    CACHE.mkdir(parents=True, exist_ok=True)
+    quiet = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+    return {"spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={draft} {quiet}"}
 
 
 @pytest.fixture(scope="package")
