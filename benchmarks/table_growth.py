@@ -10,6 +10,7 @@ import polars as pl
 from benchmarks import cpu, table
 from benchmarks.bench_local import generated
 from benchmarks.table_cases import compile_for
+from benchmarks.table_data import distinct, quasi_only
 from shoal.core.schema import Schema
 from shoal.core.table import Table, code
 from shoal.promises.k_anonymity import KAnonymity
@@ -25,6 +26,10 @@ def values(many: int, rows: int = 20_000) -> Table:
 
 CURVES: dict[str, tuple[list[int], Callable[[int], tuple[Table, int]]]] = {
     "rows (5 columns, k=10)": ([10_000, 30_000, 100_000], lambda n: (generated(n, 5), 10)),
+    "nearly distinct rows (6 columns, k=10)": (
+        [10_000, 30_000, 100_000, 300_000],
+        lambda n: (quasi_only(distinct(n)), 10),
+    ),
     "columns (10,000 rows, k=5)": ([4, 8, 16], lambda m: (generated(10_000, m), 5)),
     "k (20,000 rows, 5 columns)": ([2, 10, 50, 250], lambda k: (generated(20_000, 5), k)),
     "different values (20,000 rows, 4 columns, k=5)": ([10, 100, 1_000], lambda v: (values(v), 5)),

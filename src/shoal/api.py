@@ -230,14 +230,13 @@ def compare(
     k: int | Sequence[int] = (2, 5, 10, 50),
     seed: int = 0,
     learn: str | None = None,
+    sampling_weight: str | None = None,
     **asked: Any,
 ) -> Comparison:
     """Methods and parameters side by side: what each loses against the risk it leaves.
 
-    ``quasi``, ``sensitive``, ``subject``, ``weights``, ``schema``, ``l``, ``t``, ``promises`` are those of
-    :func:`anonymize`. Without ``methods``, all of them. ``page`` and ``chart`` of the result draw loss against risk.
-    ``learn`` names a column that is not quasi: a model is trained on each release to predict it, and asked about other
-    people as they are, beside one trained on the original (needs the extra ``learn``).
+    Columns and promises are named as for :func:`anonymize`; all ``methods`` are tried unless named. ``learn`` names one
+    that a model is to predict (extra ``learn``), ``sampling_weight`` one with how many people each row stands for.
 
     >>> import shoal
     >>> people = shoal.hospital(60, seed=1)
@@ -247,16 +246,19 @@ def compare(
     from shoal.release.columns import schema_of
     from shoal.release.compare import compare as compared
     from shoal.release.promised import tightened
+    from shoal.release.register import register_of
 
     wishes = Wishes(asked)
     chosen = schema_of(wishes)
     promises, _ = tightened((), chosen, wishes)
+    register = register_of(wishes, promises, chosen)
     wishes.done("a comparison")
     if not chosen.quasi:
         raise UsageError("no quasi column is declared", where="quasi", hint="name what an outsider may know")
     ks = [whole(Argument("k", "k"), each) for each in ([k] if isinstance(k, int) else k)]
     named = [methods] if isinstance(methods, str) else list(methods)
-    return compared(from_any(data)[0], chosen, methods=named, ks=ks, promises=promises, seed=seed, learn=learn)
+    more: dict[str, Any] = {"seed": seed, "learn": learn, "register": register, "weight": sampling_weight}
+    return compared(from_any(data)[0], chosen, methods=named, ks=ks, promises=promises, **more)
 
 
 def tune(

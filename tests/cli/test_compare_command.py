@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from shoal.cli import main
+from shoal.core.errors import UsageError
 from shoal.core.hierarchy.range import Range
 from shoal.core.schema import Schema
 from shoal.promises.l_diversity import LDiversity
@@ -113,3 +114,32 @@ def test_a_method_with_a_parameter_without_default_is_skipped_with_a_note(monkey
     assert all(r.gcp is not None for r in found.rows if r.method != "needy")
     named = compare(people(20), schema, methods=[Needy(size=3), Mondrian(tries=3)], ks=[2])
     assert [r.method for r in named.rows] == ["needy size=3", "mondrian tries=3"]
+
+
+def test_further_promises_a_register_and_the_population_are_compared(tmp_path, capsys):
+    """--promise and --register hold for every release; --sampling-weight shows the risk among all people."""
+    table = people(80).with_columns(w=pl.Series([5] * 80))
+    table.write_csv(tmp_path / "p.csv")
+    others = [people(80).select("age", "sex"), people(400).select("age", "sex")]
+    pl.concat(others).write_csv(tmp_path / "register.csv")
+    words = ["compare", str(tmp_path / "p.csv"), "--quasi", "age,sex", "--sensitive", "ill", "--k", "3"]
+    words += ["--methods", "local,mondrian", "--report", str(tmp_path / "c.html"), "--json"]
+    words += ["--promise", "k-map:k=40", "--promise", "beta-likeness:beta=3:column=ill"]
+    assert run(*words, "--register", str(tmp_path / "register.csv"), "--sampling-weight", "w") == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [r["method"] for r in rows] == ["local", "mondrian"]
+    assert all(0 < r["outside"] < r["risk"] for r in rows)  # five times as many people hide everybody better
+    assert "Loss against risk in the population" in (tmp_path / "c.html").read_text()
+    assert run(*words) == 2  # k-map without a register
+
+
+def test_a_sampling_weight_is_one_of_a_person():
+    table = people().with_columns(w=pl.lit(2), who=pl.int_range(60) // 2)
+    schema = Schema.build(quasi={"age": None}, subject="who")
+    with pytest.raises(UsageError, match="one of a person"):
+        compare(table, schema, methods=["mondrian"], ks=[3], weight="w")
+    found = compare(table, Schema.build(quasi={"age": None}), methods=["mondrian"], ks=[3], weight="w")
+    kept = found.rows[0]
+    assert kept.outside is not None
+    assert "outside" in found.text()
+    assert found.population().name == "population"

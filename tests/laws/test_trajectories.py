@@ -142,3 +142,30 @@ def test_two_tables_of_the_same_people_are_released_together() -> None:
     parted = made.data.select("pid", "age").unique()
     assert parted.height == patients.height
     assert parted["age"].value_counts()["count"].min() >= 3
+
+
+DIVERSE = POLICY.replace(
+    "{use: PROMISE, k: 3}", "{use: trajectory-anonymity, k: 2}, {use: l-diversity, l: 2, column: diag}"
+)
+
+
+@settings(max_examples=30)
+@given(people, st.sampled_from(LOCAL))
+def test_values_are_diverse_of_whole_people_too(of, method: str) -> None:
+    """Two values in each row are not enough where all of some people have one of them in one row or another."""
+    frame = visits(of).rename({"zip": "week"}).with_columns(pl.col("week").cast(pl.Int64))
+    made, where = None, None
+    try:
+        made = shoal.anonymize(frame, policy=parse(DIVERSE), **{**READER, "method": method})
+    except PromiseError as error:
+        where = error.where
+    assert where != "adversary", "the method must keep what it is asked for, or say that nobody can"
+    assume(made is not None)
+    boxes, values = {}, {}
+    for who, age, week, diag in made.data.select("pid", "age", "week", "diag").iter_rows():
+        boxes.setdefault(who, []).append((age, week))
+        values.setdefault(who, set()).add(diag)
+    for path in {tuple(sorted(own)) for own in boxes.values()}:
+        alike = [values[who] for who in boxes if tuple(sorted(boxes[who])) == path]
+        assert len(alike) >= 2
+        assert not set.intersection(*alike), "everyone there has it"

@@ -18,7 +18,7 @@ from shoal.core.schema import Schema
 from shoal.core.table import Table, code
 from shoal.kernels.tables.decompose import decompose
 from shoal.kernels.tables.forest import build, plant
-from shoal.kernels.tables.neighbours import edge_cost, nearest_outside, pair_costs
+from shoal.kernels.tables.neighbours import _scan, edge_cost, edge_part, nearest_outside, pair_costs
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.rules import compile_rules
@@ -62,6 +62,32 @@ def test_the_nearest_row_outside_is_the_nearest(rows, weights, data):
     assert abs(length - min(outside)) < 1e-9
     assert abs(distance(table, row, int(found)) - length) < 1e-9
     assert abs(edge_cost(table.shape(), table.matrix[row], table.matrix[found]) - length) < 1e-9
+
+
+@settings(max_examples=60)
+@given(rows=st.lists(CODES, min_size=2, max_size=60), weights=WEIGHTS, data=st.data())
+def test_of_equally_near_rows_the_same_is_found_by_search_and_by_looking_at_all(rows, weights, data):
+    table = make(rows, weights)
+    shape, crowd, n = table.shape(), crowd_of(table), table.size
+    component = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
+    row = data.draw(st.integers(0, n - 1))
+    mine = crowd.tuples[crowd.of_row[row]]
+
+    def visited(other: int) -> tuple:
+        """How far in all; then column by column how far, on which side, and how many codes away."""
+        total, keys = 0.0, []
+        for d, j in enumerate(crowd.column):
+            code = int(crowd.tuples[crowd.of_row[other], d])
+            total += edge_part(shape, j, mine[d], code)
+            keys += [total, code < mine[d], abs(code - int(mine[d]))]
+        return total, keys
+
+    outside = [int(other) for other in crowd.members if component[other] != component[row]]
+    expected = min(outside, key=visited, default=-1)
+    far = visited(expected)[0] if outside else np.inf
+    start, cost = pair_costs(shape)
+    assert nearest_outside(crowd, shape, start, cost, component, row) == (expected, far)
+    assert _scan(crowd, shape, start, cost, component, row, -1, np.inf) == (expected, far)
 
 
 @settings(max_examples=40)

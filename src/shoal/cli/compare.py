@@ -20,6 +20,8 @@ class Shown:
     ----------
     learn
         A column that is not quasi: how often a model trained on each release is right about it (extra `learn`).
+    sampling_weight
+        The column that says how many people of the population a row stands for: also the risk among all of them.
     report
         Also draw loss against risk: .html with the table, or .svg.
     json
@@ -27,8 +29,32 @@ class Shown:
     """
 
     learn: str | None = None
+    sampling_weight: str | None = None
     report: str | None = None
     json: Json = False
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """What every release must keep beside k.
+
+    Parameters
+    ----------
+    l
+        Every group has at least l different values of each sensitive column.
+    t
+        Every group's sensitive values are spread like the whole table's, within t.
+    promise
+        A further promise by its name and parameters: `beta-likeness:beta=1:column=diag`, `k-map:k=5`.
+    register
+        For `k-map` and `delta-presence`: a table with the quasi columns and a row per person of the population.
+    """
+
+    l: float | None = None
+    t: float | None = None
+    promise: Names = None
+    register: str | None = None
 
 
 def compare(
@@ -37,8 +63,7 @@ def compare(
     columns: Columns = Columns(),
     methods: Names = None,
     k: Names = None,
-    l: float | None = None,
-    t: float | None = None,
+    beside: Beside = Beside(),
     shown: Shown = Shown(),
     reading: Reading = Reading(),
     seed: Whole = 0,
@@ -55,10 +80,6 @@ def compare(
         Which methods; all of them if not given.
     k
         Which k; 2, 5, 10 and 50 if not given.
-    l
-        Every group has at least l different values of each sensitive column.
-    t
-        Every group's sensitive values are spread like the whole table's, within t.
     seed
         The same seed gives the same figures.
     """
@@ -67,9 +88,10 @@ def compare(
     from shoal.release.columns import schema_of
     from shoal.release.compare import compare as run
     from shoal.release.promised import tightened
+    from shoal.release.register import register_of
     from shoal.report.chart import draw
 
-    asked, report, learn = wishes(columns, l=l, t=t), shown.report, shown.learn
+    asked, report, learn = wishes(columns, beside), shown.report, shown.learn
     if not columns.quasi:
         asked.refuse("quasi", "no quasi columns", "name the columns an outsider may know")
     if columns.plain:
@@ -79,8 +101,10 @@ def compare(
     ks = [_whole(word) for word in names(k) or ["2", "5", "10", "50"]]
     schema = schema_of(asked)
     promises, _ = tightened((), schema, asked)
+    register = register_of(asked, promises, schema)
     asked.done("a comparison")
-    frame = read_table(data, reading, [*schema.columns, *([] if learn is None else [learn])])
+    more = [name for name in (learn, shown.sampling_weight) if name is not None]
+    frame = read_table(data, reading, [*schema.columns, *more])
     with progress("comparing") as tell:
         found = run(
             frame,
@@ -90,6 +114,8 @@ def compare(
             promises=promises,
             seed=seed,
             learn=learn,
+            register=register,
+            weight=shown.sampling_weight,
             progress=tell,
         )
     if report is not None:

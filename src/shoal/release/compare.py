@@ -9,26 +9,31 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from shoal.core.errors import PromiseError, UsageError
 from shoal.core.frames import require
 from shoal.core.notebook import Shown
+from shoal.core.register import beside_register
 from shoal.core.release import read_alike, recode
 from shoal.core.schema import Schema
 from shoal.core.table import Table, code
 from shoal.measures.frontier import frontier
 from shoal.measures.learning import Learned, Learner
 from shoal.measures.loss import loss
+from shoal.measures.population import population_risk
 from shoal.measures.risk import risk
 from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
+from shoal.release.judge import Judge
 from shoal.release.limits import limits_kept
-from shoal.report.chart import Axis, Heat, Points, Scatter
+from shoal.report.chart import Axis, Heat, Mark, Points, Scatter
+from shoal.report.measured import sampling_weights
 from shoal.report.page import Grid, Picture, Section, Verdict, Words, page
 from shoal.tables import TABLE_METHODS, TableMethod
-from shoal.verifier import verify
 
 Progress = Callable[[float, str], None]
+OUTSIDE = "outside"
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -50,6 +55,9 @@ class Row(msgspec.Struct, frozen=True):
     note: str = ""
     columns: dict[str, float] = {}  # mean loss of the cells of each quasi column
     learned: Learned | None = None  # what a model learns from the release, where that was asked for
+    outside: float | None = (
+        None  # mean chance of being found again in the population, where weights say how large it is
+    )
 
 
 class Comparison(Shown, msgspec.Struct, frozen=True):
@@ -71,38 +79,56 @@ class Comparison(Shown, msgspec.Struct, frozen=True):
     def text(self) -> str:
         """A table for a terminal; ``*`` marks the frontier."""
         head = f"  {'method':<18}{'k':>5}{'loss':>9}{'risk':>9}{'worst':>9}{'groups':>9}{'suppressed':>12}{'CPU s':>9}"
+        head += "".join(f"{word:>9}" for word in self._more())
         first = next((r.learned for r in self.rows if r.learned is not None), None)
-        if first is None:
-            return "\n".join([head, *map(_line, self.rows)])
-        foot = (
-            f"right: how often a model trained on the release is right about {first.target!r}; trained on the original "
-            f"{first.original:.1%}, guessing {first.guessed:.1%}"
-        )
-        return "\n".join([head + f"{'right':>9}", *map(_line, self.rows), "", foot])
+        feet = []
+        if first is not None:
+            feet.append(
+                f"right: how often a model trained on the release is right about {first.target!r}; trained on the "
+                f"original {first.original:.1%}, guessing {first.guessed:.1%}"
+            )
+        if OUTSIDE in self._more():
+            feet.append(f"{OUTSIDE}: the mean chance of being found again among all the people that rows stand for")
+        return "\n".join([head, *map(_line, self.rows), *([""] if feet else []), *feet])
 
     def chart(self) -> Scatter:
         """Loss against risk, a kind of point per method, and the staircase of the best."""
+        return self._against(lambda row: row.risk, Axis("mean chance of being found again", form="percent", low=0))
+
+    def population(self) -> Scatter:
+        """Loss against the risk that somebody is found in the population."""
+        axis = Axis("mean chance of being found again in the population", form="percent", low=0)
+        drawn = self._against(lambda row: row.outside, axis)
+        return msgspec.structs.replace(drawn, name="population", title="Loss against risk in the population")
+
+    def _more(self) -> list[str]:
+        """The columns that only some comparisons have."""
+        learned, outside = (any(getattr(r, name) is not None for r in self.rows) for name in ("learned", "outside"))
+        return [*(["right"] if learned else []), *([OUTSIDE] if outside else [])]
+
+    def _against(self, chance: Callable[[Row], float | None], axis: Axis) -> Scatter:
         done = self._made()
         several = len({r.k for r in done}) > 1  # one k for all needs no word at every point
         kinds = [
             Points(
                 name,
-                [r.risk or 0.0 for r in done if r.method == name],
+                [chance(r) or 0.0 for r in done if r.method == name],
                 [r.gcp or 0.0 for r in done if r.method == name],
                 [f"k={r.k}" if several else name for r in done if r.method == name],
                 colour=at,
             )
             for at, name in enumerate(dict.fromkeys(r.method for r in done))
         ]
-        best = [r for r in done if r.frontier]
+        on = frontier([(r.gcp or 0.0, chance(r) or 0.0) for r in done])
+        best = [r for r, marked in zip(done, on, strict=True) if marked]
         if best:  # below the others: a point on the frontier still shows its method
-            stairs = ([r.risk or 0.0 for r in best], [r.gcp or 0.0 for r in best])
+            stairs = ([chance(r) or 0.0 for r in best], [r.gcp or 0.0 for r in best])
             kinds.insert(0, Points("frontier", *stairs, colour=7, connect=True))
         return Scatter(
             name="frontier",
             title="Loss against risk",
             points=kinds,
-            x=Axis("mean chance of being found again", form="percent", low=0),
+            x=axis,
             y=Axis("loss (GCP)", form="percent", low=0),
         )
 
@@ -126,11 +152,9 @@ class Comparison(Shown, msgspec.Struct, frozen=True):
         """How often a model trained on each release is right, against risk; the original and guessing as lines."""
         done = [(r, r.learned) for r in self._made() if r.learned is not None]
         several = len({r.k for r, _ in done}) > 1
-        chances = [r.risk or 0.0 for r, _ in done]
-        ends = [0.0, max(chances, default=0.0)]
         first = done[0][1]
-        lines = [("original", first.original), ("guessing the commonest", first.guessed)]
-        kinds = [Points(name, ends, [at, at], colour=7 - i, connect=True) for i, (name, at) in enumerate(lines)]
+        marks = [Mark(first.original, "original"), Mark(first.guessed, "guessing the commonest")]
+        kinds = []
         for at, name in enumerate(dict.fromkeys(r.method for r, _ in done)):
             own = [(r, found) for r, found in done if r.method == name]
             words = [f"k={r.k}" if several else name for r, _ in own]
@@ -141,6 +165,7 @@ class Comparison(Shown, msgspec.Struct, frozen=True):
             points=kinds,
             x=Axis("mean chance of being found again", form="percent", low=0),
             y=Axis("right about others", form="percent"),
+            marks=marks,
         )
 
     def _made(self) -> list[Row]:
@@ -148,7 +173,7 @@ class Comparison(Shown, msgspec.Struct, frozen=True):
 
     def page(self, title: str) -> str:
         """One self-contained HTML page."""
-        more = ["right"] if any(r.learned for r in self.rows) else []
+        more = self._more()
         width = 6 + len(more)
         rows = [
             [
@@ -165,6 +190,9 @@ class Comparison(Shown, msgspec.Struct, frozen=True):
         if any(r.columns for r in self._made()):
             which = "0 %: the cells are as they were; 100 %: nothing of the column is left."
             pictures.append(Picture(self.by_column(), which))
+        if OUTSIDE in more:
+            by = "The same, where the reader has a register of the population that the weights speak of."
+            pictures.append(Picture(self.population(), by))
         if any(r.learned for r in self._made()):
             told = "Up and to the left is better: a model trained on the release is right about people it has not seen."
             pictures.append(Picture(self.learning(), told))
@@ -184,11 +212,15 @@ def compare(
     promises: Sequence[Promise] = (),
     seed: int = 0,
     learn: str | None = None,
+    register: pl.DataFrame | None = None,
+    weight: str | None = None,
     progress: Progress = lambda share, word: None,
 ) -> Comparison:
     """Each method with each k on one table, verified, measured; ``promises`` beside k hold for all.
 
-    ``learn`` names a column that a model is to predict from each release (:mod:`shoal.measures.learning`).
+    ``learn`` names a column that a model is to predict from each release (:mod:`shoal.measures.learning`),
+    ``register`` has the people that promises like k-map speak about, and ``weight`` names the column that says how many
+    people of the population a row stands for: then also the risk to be found among them is measured.
 
     >>> from shoal.core.schema import Column
     >>> schema = Schema({"age": Column("quasi")})
@@ -199,6 +231,9 @@ def compare(
     if not ks:
         raise UsageError("expected at least one k", where="compare")
     table = code(frame, schema)
+    if register is not None:
+        table = beside_register(table, frame, schema, register)
+    stands_for = None if weight is None else _weights(frame, schema, weight)
     learner = None if learn is None else _learner(frame, schema, table, learn, seed)
     people = None if schema.subject is None else frame[schema.subject]
     levels = {name: s.levels for name, s in table.sensitive.items() if s.levels is not None}
@@ -220,7 +255,8 @@ def compare(
         labels, boxes = read_alike(table, grouping.labels, grouping.floor)
         released, groups = recode(frame, schema, table, labels, boxes)
         whose = None if people is None else people.filter(pl.Series(groups >= 0))
-        verdict = verify(released, schema.quasi, asked, people=whose, levels=levels, every_row=True)
+        judge = Judge(schema, tuple(asked), register=register)
+        verdict = judge.judge(released, people=whose, levels=levels, every_row=True)
         # a release that breaks a promise is not measured: its loss would look better than it is
         if broken := next((f for f in (*verdict.findings, *limits_kept(released, table)) if not f.kept), None):
             rows.append(Row(_name(method), k, note=str(broken)))
@@ -239,6 +275,7 @@ def compare(
                 seconds,
                 columns=found.columns,
                 learned=None if learner is None else learner.learned(labels, boxes),
+                outside=None if stands_for is None else _outside(groups, stands_for),
             )
         )
     progress(1.0, "done")
@@ -273,6 +310,25 @@ def _learner(frame: pl.DataFrame, schema: Schema, table: Table, target: str, see
         )
     require(frame, [target], "learn")
     return Learner(table, frame[target], seed)
+
+
+def _weights(frame: pl.DataFrame, schema: Schema, name: str) -> NDArray[np.float64]:
+    """How many people each row stands for."""
+    if schema.subject is not None or name in schema.quasi:
+        raise UsageError(
+            "a sampling weight is one of a person: it is no quasi column, and a subject may have several rows",
+            where="sampling_weight",
+            hint="compare releases of one row per person, without subject",
+        )
+    require(frame, [name], "sampling_weight")
+    return sampling_weights(frame[name])
+
+
+def _outside(groups: NDArray[np.int32], weights: NDArray[np.float64]) -> float:
+    """The mean chance of a released row to be found again in the population."""
+    kept = groups >= 0
+    kinds = np.unique(groups[kept], return_inverse=True)[1]
+    return population_risk(kinds, weights[kept]).expected / max(1, int(kept.sum()))
 
 
 def _people_per_group(groups: np.ndarray, people: pl.Series | None) -> np.ndarray:
@@ -319,4 +375,5 @@ def _cells(row: Row) -> list[str]:
         f"{row.suppressed or 0:,}",
         f"{row.seconds or 0:.2f}",
         *([f"{row.learned.released:.1%}"] if row.learned is not None else []),
+        *([f"{row.outside:.2%}"] if row.outside is not None else []),
     ]

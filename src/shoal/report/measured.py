@@ -117,12 +117,17 @@ def measured(
         k=int(sizes.min()) if len(sizes) else 0,
         sensitive={name: _diversity(groups, name) for name in sensitive},
         risk=risk(sizes),
-        population=None if weights is None else population_risk(groups.labels, _numbers(weights)),
+        population=None if weights is None else population_risk(groups.labels, sampling_weights(weights)),
         special=None if special is None else special_uniques(frame, quasi, special),
     )
 
 
-def _numbers(weights: pl.Series) -> NDArray[np.float64]:
+def sampling_weights(weights: pl.Series) -> NDArray[np.float64]:
+    """A column that says how many people each row stands for, as numbers.
+
+    >>> sampling_weights(pl.Series([1, 12])).tolist()
+    [1.0, 12.0]
+    """
     if not weights.dtype.is_numeric():
         raise InputError(f"expected numbers, found {weights.dtype}", where="sampling_weight", hint="declare its type")
     return checked_weights(weights.cast(pl.Float64).fill_null(float("nan")).to_numpy())

@@ -53,6 +53,11 @@ def ordered(table: Table) -> Table:
         loss = 0.0
         if levels.numbers is None and table.size:
             loss = float(levels.costs(at)[levels.codes[table.matrix[:, j], at]].mean() * table.weights[j])
+        elif table.size:
+            places, width = levels.line
+            often = np.bincount(table.matrix[:, j], minlength=levels.size)[: len(places)]
+            middle = places[min(len(places) - 1, int(np.searchsorted(np.cumsum(often), often.sum() / 2)))]
+            loss = float(often @ np.abs(places - middle) / (table.size * width) * table.weights[j])
         first.append((levels.numbers is not None, -loss, j))
     by = [j for *_, j in sorted(first)]
     return replace(

@@ -18,9 +18,8 @@ Effort = Literal["low", "normal", "high"] | int
 NORMAL = 180_000  # of steps x (6 + k + k²/20): about what a step costs
 FEW_ROWS = 180  # steps, times the root of the rows: of a small table, more cost half a second and find next to nothing
 MANY = 20  # columns above which a step costs more, in proportion
-FEW_COLUMNS = (
-    5  # above which, up to MANY, groups that were grown are worth more steps, in proportion: they begin poorer
-)
+FEW_COLUMNS = 5  # above which, up to MANY, groups that were grown are worth more steps: they begin poorer
+WIDE = 12  # columns above which each counts for that as one and three quarters
 HIGH = 60  # times as many of both
 SHARED = 64  # regions of one table that each get all steps; more of them share what so many get
 HEAT = 0.2  # over k: the share of its groups' loss a step may lose at first
@@ -43,8 +42,9 @@ class Local(TableMethod, frozen=True, tag="local"):
     (:mod:`shoal.tables.local_reopen`). Promises hold after every step. Of a table of up to twelve rows the best
     grouping is found, if promises only count people.
 
-    ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), up to four times as
-    many where groups were grown in more than five columns, fewer in more than 20, and not more than 180 x √rows;
+    ``effort`` is a number of such steps (``low``: none, ``normal``: 180,000 / (6 + k + k²/20), up to five times as
+    many where groups were grown in more than five columns, fewer in more than 20, and not more than 180 x √rows, or
+    a third more than that in 20 columns;
     ``high``: 60 times that; where a promise about sensitive values makes groups larger, k stands for their mean size),
     never a time: the same seed gives the same release on every machine. Of a table that is released in more than 64
     regions, all share the steps of 64.
@@ -84,11 +84,25 @@ class Local(TableMethod, frozen=True, tag="local"):
         if isinstance(self.effort, str):
             times = {"low": 0, "normal": 1, "high": HIGH}[self.effort]
             many = NORMAL // (6 + k + k * k // 20) * MANY // max(MANY, columns)
+            most = FEW_ROWS * math.isqrt(rows)
             if grown:
-                worth = columns if columns <= MANY else MANY * MANY // columns
-                many = many * max(FEW_COLUMNS, worth) // FEW_COLUMNS
-            return times * min(many, FEW_ROWS * math.isqrt(rows))
+                used = min(columns, MANY)
+                worth = used + 3 * max(0, used - WIDE) // 4
+                many = many * max(FEW_COLUMNS, worth * used // columns) // FEW_COLUMNS
+                most = most * worth // used
+            return times * min(many, most)
         return self.effort
+
+    def group(
+        self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent
+    ) -> Grouping:
+        """See :class:`TableMethod`. Beside a register groups are united afterwards: others may lose less then."""
+        found = super().group(table, promises, seed=seed, progress=progress)
+        if table.register is None or table.limits or self.blind or self.suppress:
+            return found
+        from shoal.tables.local_start import least_beside_register
+
+        return least_beside_register(table, promises, found, seed)
 
     def form(
         self, table: Table, promises: Sequence[Promise], *, seed: int = 0, progress: Progress = silent

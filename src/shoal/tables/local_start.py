@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core.release import boxes_of
 from shoal.core.table import Table
 from shoal.kernels.shared.boxes import group_boxes
 from shoal.kernels.shared.promises import ALPHA, BETA, SLACK, T_EQUAL, Rules, holds, workspace
@@ -16,8 +17,9 @@ from shoal.kernels.tables.local_groups import make_groups
 from shoal.kernels.tables.local_hooks import grows, only_counts_rows
 from shoal.kernels.tables.local_pairs import Pairs
 from shoal.kernels.tables.local_rest import absorb, grow_region, union_costs
+from shoal.measures.loss import loss
 from shoal.promises.base import Promise
-from shoal.tables.base import Progress, TableMethod, silent
+from shoal.tables.base import Grouping, Progress, TableMethod, silent
 from shoal.tables.improve import Improver, dense, draws, loss_of, make_index
 from shoal.tables.local_prices import WHOLE, Schedule, lattice_size, open_tuples
 from shoal.tables.regions import cut
@@ -137,6 +139,25 @@ def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int, a
     levels = cheaper_levels(table, rules, np.inf if few else at_hand.loss)
     if levels is not None:
         yield levels
+
+
+def least_beside_register(table: Table, promises: Sequence[Promise], found: Grouping, seed: int) -> Grouping:
+    """Of ``found`` and the groups of the other methods, those that lose least; in larger tables only `mondrian` tries.
+
+    Promises beside a register are upheld by uniting groups when these are formed. Many small boxes that overlap, with
+    the least loss before, may lose more after that than a few that do not.
+    """
+    from shoal.tables.datafly import Datafly
+    from shoal.tables.lattice import Lattice
+    from shoal.tables.microaggregation import Microaggregation
+    from shoal.tables.mondrian import Mondrian
+    from shoal.tables.topdown import TopDown
+
+    others: list[TableMethod] = [Mondrian(), Mondrian(strict=False)] if table.size <= RIVALRY else []
+    if table.size <= DEAR:
+        others += [TopDown(), TopDown(near="group"), Microaggregation(), Datafly(), Lattice()]
+    every = [found, *(other.group(table, promises, seed=seed) for other in others)]
+    return min(every, key=lambda one: loss(table, one.labels, boxes_of(table, one.labels, one.floor)).gcp)
 
 
 def assign_rest(matrix: Codes, pairs: Pairs, rules: Rules, labels: Labels) -> Labels:

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core.groups import Groups
 from shoal.core.release import Boxes, read_alike
 from shoal.core.table import Table
-from shoal.promises.base import Promise
 from shoal.tables.base import Grouping, groups_of
 
 
-def uphold(table: Table, promises: Sequence[Promise], grouping: Grouping) -> Grouping:
+class Measured(Protocol):
+    """What says of every group whether it is kept: a promise, or one about the people behind the rows."""
+
+    def measure(self, groups: Groups) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """A value per group, and whether it is kept."""
+        ...
+
+
+def uphold(table: Table, promises: Sequence[Measured], grouping: Grouping) -> Grouping:
     """The grouping with broken groups united with their cheapest neighbours until every promise holds.
 
     Judged is what a reader sees: groups that read alike are one. A full-domain method's groups then lie at its levels
@@ -44,7 +53,7 @@ def uphold(table: Table, promises: Sequence[Promise], grouping: Grouping) -> Gro
             floor = above
 
 
-def _broken(table: Table, promises: Sequence[Promise], labels: NDArray[np.int32], boxes: Boxes) -> NDArray[np.bool_]:
+def _broken(table: Table, promises: Sequence[Measured], labels: NDArray[np.int32], boxes: Boxes) -> NDArray[np.bool_]:
     groups = groups_of(table, labels, boxes)
     broken = np.zeros(groups.count, np.bool_)
     for promise in promises:

@@ -162,21 +162,35 @@ def is_void(rules, s):
     return rules.kind[s] != RECURSIVE and rules.bound[s] <= 1.0
 
 
-@kernel
+@bare
 def judge_counts(rules, s, counts, total, holders):
     """Whether a group with these counts per value keeps promise s.
 
     ``total`` is their sum, ``holders`` the number of people (or rows) that hold a value: fewer if some hold several.
     """
     kind = rules.kind[s]
-    size = rules.size[s]
     bound = rules.bound[s]
-    count = counts[:size]
     if kind == ALPHA:
         return largest_share(rules, s, counts, holders) <= bound + SLACK
-    if kind < T_EQUAL and (total > holders or holders == 0.0):
-        count = packed(counts, size, holders)
-        total = max(1.0, holders)
+    if kind >= T_EQUAL:
+        return distance(rules, s, counts, holders) <= bound + SLACK
+    if total > holders or holders == 0.0:
+        return _judge_packed(rules, s, counts, holders)
+    return _judge_values(rules, s, counts, total)
+
+
+@kernel
+def _judge_packed(rules, s, counts, holders):
+    """Diversity of people who hold several values; apart, because it creates arrays."""
+    return _judge_values(rules, s, packed(counts, rules.size[s], holders), max(1.0, holders))
+
+
+@bare
+def _judge_values(rules, s, count, total):
+    """Diversity by counts of ``total`` people who hold one value each."""
+    kind = rules.kind[s]
+    size = rules.size[s]
+    bound = rules.bound[s]
     if kind == DISTINCT:
         present = 0
         for v in range(size):
@@ -193,38 +207,45 @@ def judge_counts(rules, s, counts, total, holders):
         for v in range(size):
             most = max(most, count[v])
         return most * bound <= total
-    if kind == RECURSIVE:
-        first = int(bound) - 1
-        if first >= size:
-            return False
-        most, rest = _most_and_rest(count, size, first)
-        return most < rules.c[s] * rest - SLACK
-    return distance(rules, s, counts, holders) <= bound + SLACK
+    first = int(bound) - 1
+    if first >= size:
+        return False
+    most, rest = _most_and_rest(count, size, first)
+    return most < rules.c[s] * rest - SLACK
 
 
-@kernel
+@bare
 def _most_and_rest(count, size, first):
     """The largest count, and the sum of all but the ``first`` largest; counts are whole numbers, so sums are exact."""
     rest = 0.0
-    most = 0.0
+    most, second, place = 0.0, 0.0, -1  # the two largest, which are nearly always all that is asked for
+    top = -1
     for v in range(size):
         rest += count[v]
-        most = max(most, count[v])
-    last, place = np.inf, -1  # the largest not looked at yet comes after these; equal ones stand by their place
-    for _ in range(first):
-        found = -1
-        for v in range(size):
-            behind = count[v] < last or (count[v] == last and v > place)
-            if behind and (found < 0 or count[v] > count[found]):
-                found = v
-        last, place = count[found], found
+        if count[v] > most or top < 0:
+            second, place = most, top
+            most, top = count[v], v
+        elif count[v] > second or place < 0:
+            second, place = count[v], v
+    if first > 0:
+        rest -= most
+    if first > 1:
+        rest -= second
+    last = second
+    for _ in range(2, first):
         if last == 0.0:
             break
+        found = -1  # the largest not looked at yet comes after the last one; equal ones stand by their place
+        for v in range(size):
+            behind = count[v] < last or (count[v] == last and v > place)
+            if v != top and behind and (found < 0 or count[v] > count[found]):
+                found = v
+        last, place = count[found], found
         rest -= last
     return most, rest
 
 
-@kernel
+@bare
 def largest_share(rules, s, count, holders):
     """The largest share of a group's ``holders`` who have one of the values alpha speaks about.
 
@@ -242,7 +263,7 @@ def largest_share(rules, s, count, holders):
     return most
 
 
-@kernel
+@bare
 def gain(rules, s, count, holders):
     """The largest relative gain of a value's share over the whole table's (beta-likeness).
 
@@ -262,60 +283,63 @@ def gain(rules, s, count, holders):
     return most
 
 
-@kernel
+@bare
 def distance(rules, s, count, holders):
     """Earth mover's distance between the shares of a group's ``holders`` who have each value, and the whole table's.
 
     Of people with several values the shares need not add up to the same: the rest comes from outside, from farthest.
     Of beta-likeness it is the largest gain.
     """
-    size = rules.size[s]
     kind = rules.kind[s]
     if kind >= BETA:
         return gain(rules, s, count, holders)
-    gap = np.empty(size)
-    for v in range(size):
-        gap[v] = count[v] / holders - rules.overall[s, v]
     if kind == T_EQUAL:
-        moved = _moved(gap)
-    elif kind == T_ORDERED:
-        moved = _ordered(rules, s, gap)
-    else:
-        moved = 0.0
-        for level in range(rules.depth[s] - 1):
-            below = np.zeros(size)
-            for v in range(size):
-                below[rules.node[s, v, level]] += gap[v]
-            moved += _moved(below) / (rules.depth[s] - 1)
-    return min(1.0, moved)
+        return min(1.0, _moved(rules.overall[s], count, rules.size[s], holders))
+    if kind == T_ORDERED:
+        return min(1.0, _ordered(rules.overall[s], count, rules.size[s], holders))
+    return min(1.0, _hierarchical(rules, s, count, holders))
 
 
-@kernel
-def _moved(gap):
+@bare
+def _moved(overall, count, size, holders):
     plus = 0.0
     minus = 0.0
-    for v in range(gap.shape[0]):
-        if gap[v] > 0:
-            plus += gap[v]
+    for v in range(size):
+        gap = count[v] / holders - overall[v]
+        if gap > 0:
+            plus += gap
         else:
-            minus -= gap[v]
+            minus -= gap
     return max(plus, minus)
 
 
-@kernel
-def _ordered(rules, s, gap):
+@bare
+def _ordered(overall, count, size, holders):
     whole = 0.0
-    for v in range(gap.shape[0]):
-        if rules.overall[s, v] > 0.0:
-            whole += gap[v]
+    for v in range(size):
+        if overall[v] > 0.0:
+            whole += count[v] / holders - overall[v]
     moved = 0.0
     carried = 0.0
     present = 0
-    for v in range(gap.shape[0]):
-        if rules.overall[s, v] == 0.0:
+    for v in range(size):
+        if overall[v] == 0.0:
             continue  # nobody who is released has it: it is no step of the order
         if present:
             moved += max(abs(carried), abs(whole - carried))
         present += 1
-        carried += gap[v]
+        carried += count[v] / holders - overall[v]
     return moved / max(1, present - 1)
+
+
+@kernel
+def _hierarchical(rules, s, count, holders):
+    size = rules.size[s]
+    moved = 0.0
+    nothing = np.zeros(size)
+    for level in range(rules.depth[s] - 1):
+        below = np.zeros(size)
+        for v in range(size):
+            below[rules.node[s, v, level]] += count[v] / holders - rules.overall[s, v]
+        moved += _moved(nothing, below, size, 1.0) / (rules.depth[s] - 1)
+    return moved

@@ -185,11 +185,13 @@ def _drop_commonest(rules, s, rows, stop, count):
     """Move rows of the commonest value behind the others, one by one, until promise s is kept; how many stay, or 0.
 
     Until then no value has more rows than some cap: the lowest that breaks the promise is found by halving, as a lower
-    one only makes values more even.
+    one only makes values more even. Where one row of each value breaks it, nothing keeps it.
     """
     size = rules.size[s]
     whole = count[:size].copy()
-    kept, broken = 0.0, 0.0
+    if not judge_counts(rules, s, count, *_capped(whole, 1.0, count)):
+        return 0
+    kept, broken = 1.0, 0.0
     for v in range(size):
         broken = max(broken, whole[v])
     while broken - kept > 1.0:

@@ -231,8 +231,8 @@ def grow(
     """Grow draft group ``made`` by its nearest rows until it keeps the promises, from row ``first`` (-1: any).
 
     ``part[j, z]`` is the code of row ``rest[z]``; ``price[z]`` follows what the group would cost with that row.
-    Returns the group's size (0: it cannot be finished; -1: where promises only count rows, it would cost more than
-    ``most``; its rows stay in ``rest``), the rows left, the cost of a row. ``held`` is zero before and after.
+    Returns the group's size (0: it cannot be finished; -1: it would cost more than ``most``; its rows stay in
+    ``rest``), the rows left, the cost of a row. ``held`` is zero before and after.
     """
     m = part.shape[0]
     low, high = draft.low, draft.high
@@ -266,9 +266,11 @@ def grow(
             best = _cheapest(ids, rules, lack, members, pool, rest, left, price, current, rows, work, held_count, state)
             if lack >= 0 and not counted:
                 clear(rules, lack, rows, 0, members, count)
-        if plain and best >= 0 and rules.k * price[best] > most:
-            # the numbers that the rest of the group would have drawn are passed by: what comes next does not change
-            state[0] += GOLDEN * np.uint64(rules.k - 1 - members)
+        if best >= 0 and max(rules.k, members + 1) * price[best] > most:
+            if plain:  # the numbers that the rest of the group would have drawn are passed by: what comes next stays
+                state[0] += GOLDEN * np.uint64(rules.k - 1 - members)
+            for at in range(members if counted else 0):
+                tally(rules, held, rows[at], -1)
             return np.int64(-1), start, 0.0
         if best < 0:
             if counted:

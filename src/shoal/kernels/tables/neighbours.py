@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.kernels.compile import kernel
+from shoal.kernels.compile import bare, kernel
 from shoal.kernels.shared.boxes import meet
 
 TABLED = 512  # columns of at most so many codes have the cost of every pair at hand
+LOOKS = 4  # a search that has visited one value for so many tuples goes on by looking at all of them in turn
 
 
 class Crowd(NamedTuple):
@@ -45,7 +46,7 @@ def pair_costs(shape):
     return start, cost
 
 
-@kernel
+@bare
 def edge_part(shape, j, a, b):
     """What one column adds to the cost of an edge. O(levels)."""
     if a == b or shape.depth[j] < 2:
@@ -79,14 +80,14 @@ def alike_runs(tuples):
     return first, after
 
 
-@kernel
+@bare
 def _part(shape, start, cost, j, a, b):
     if start[j] >= 0:
         return cost[start[j] + a * shape.size[j] + b]
     return edge_part(shape, j, a, b)
 
 
-@kernel
+@bare
 def _outside(crowd, component, t, own):
     """A row of tuple t that lies in another component, or -1."""
     for at in range(crowd.first[t], crowd.first[t + 1]):
@@ -101,19 +102,30 @@ def nearest_outside(crowd, shape, start, cost, component, row):
     """The nearest row in another component than ``row``'s, and the distance; (-1, inf) if there is none.
 
     Column by column, values are visited outwards from the row's own: nodes are runs of codes, so a value farther away
-    in the order is never nearer, and a side is left as soon as it cannot win. Ties go to what is visited first.
+    in the order is never nearer, and a side is left as soon as it cannot win. Ties go to what is visited first. Where
+    rows have little in common, most values would be visited: then all tuples are held against the row, with the same
+    result (:func:`_scan`).
     """
+    m = crowd.tuples.shape[1]
+    return _search(crowd, shape, start, cost, component, row, np.empty((4, m), np.int64), np.zeros(m + 1))
+
+
+@bare
+def _search(crowd, shape, start, cost, component, row, room, bound):
     u, m = crowd.tuples.shape
     own = component[row]
     mine = crowd.tuples[crowd.of_row[row]]
     found, best = -1, np.inf
-    low, high = np.empty(m, np.int64), np.empty(m, np.int64)  # the run under search at each depth
-    left, right = np.empty(m, np.int64), np.empty(m, np.int64)  # what of it has been visited
-    bound = np.zeros(m + 1)
+    low, high = room[0], room[1]  # the run under search at each depth
+    left, right = room[2], room[3]  # what of it has been visited
     low[0], high[0] = 0, u
     left[0] = right[0] = _place(crowd.tuples, 0, 0, u, mine[0])
     d = 0
+    looks = u // LOOKS
     while d >= 0:
+        if looks == 0:
+            return _scan(crowd, shape, start, cost, component, row, found, best)
+        looks -= 1
         column = crowd.column[d]
         to_right, to_left = np.inf, np.inf
         if right[d] < high[d]:
@@ -142,7 +154,50 @@ def nearest_outside(crowd, shape, start, cost, component, row):
     return found, best
 
 
-@kernel
+@bare
+def _scan(crowd, shape, start, cost, component, row, found, best):
+    """What :func:`nearest_outside` finds, from a row ``found`` (or -1) at distance ``best`` on. O(tuples x columns)."""
+    u, m = crowd.tuples.shape
+    mine = crowd.tuples[crowd.of_row[row]]
+    for t in range(u):
+        total = 0.0
+        for d in range(m):
+            total += _part(shape, start, cost, crowd.column[d], mine[d], crowd.tuples[t, d])
+            if total > best:
+                break
+        if total > best:
+            continue
+        if total == best and found >= 0 and not _sooner(crowd, shape, start, cost, mine, t, crowd.of_row[found]):
+            continue
+        other = _outside(crowd, component, t, component[row])
+        if other >= 0:
+            best, found = total, other
+    return found, best
+
+
+@bare
+def _sooner(crowd, shape, start, cost, mine, one, other):
+    """Whether :func:`nearest_outside` would visit tuple ``one`` before ``other``, which is as far from ``mine``.
+
+    In the first column that tells them apart: the nearer value, then the one that is not before the row's own, then
+    the one beside it.
+    """
+    bound = 0.0
+    for d in range(mine.shape[0]):
+        a, b = crowd.tuples[one, d], crowd.tuples[other, d]
+        to_a = bound + _part(shape, start, cost, crowd.column[d], mine[d], a)
+        if a != b:
+            to_b = bound + _part(shape, start, cost, crowd.column[d], mine[d], b)
+            if to_a != to_b:
+                return to_a < to_b
+            if (a >= mine[d]) != (b >= mine[d]):
+                return a >= mine[d]
+            return abs(a - mine[d]) < abs(b - mine[d])
+        bound = to_a
+    return False
+
+
+@bare
 def _place(tuples, d, low, high, code):
     """The first tuple from ``low`` on whose column d is at least ``code``: there the columns before it agree."""
     while low < high:
