@@ -29,6 +29,7 @@ SITES = "inputs/in.ndjson --z 2 --window 1h --subject pid --value zip"
 REFUSING = "view policy.yaml inputs/in.csv --role research"  # options that `anonymize` has an effect for
 RESEARCH = "inputs/in.csv --policy policy.yaml --view research"
 CURVES = "inputs/wide.csv --series --id id --quasi t0,t1,t2,t3,t4,t5 --k 6 --p 3"
+MAPPED = "--promise k-map:k=3 --register inputs/clear.csv"
 PEOPLE = "--quasi zip,age --sensitive diag --hierarchy zip=prefix:5"
 
 # lines that run one after the other in one folder; in.* has a row that every promise withholds, clear.* has not
@@ -65,8 +66,9 @@ ROADS: dict[str, list[str]] = {
         "view policy.yaml inputs/in.csv --role research -o out.csv --previous first.csv --waive earlier-release",
     ],
     "a register": [
-        f"anonymize inputs/clear.csv {PEOPLE} --promise k-map:k=3 --register inputs/clear.csv -o out.csv",
-        f"verify out.csv {PEOPLE} --promise k-map:k=3 --register inputs/clear.csv",
+        f"anonymize inputs/clear.csv {PEOPLE} {MAPPED} -o out.csv",
+        f"verify out.csv {PEOPLE} {MAPPED}",
+        f"compare inputs/clear.csv {PEOPLE} {MAPPED} --k 2 --methods mondrian --sampling-weight pay --report c.html",
     ],
     "regions": [f"anonymize {RESEARCH} --memory 400MB -o out.csv --report r.html"],
     "views": [

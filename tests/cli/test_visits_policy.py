@@ -72,6 +72,17 @@ def test_the_design_s_policy_runs_as_written(shoal, tmp_path, visits):
     assert shoal("verify", "out.ndjson", "--policy", "visits.yaml", "--original", "visits.ndjson").returncode == 0
 
 
+def test_a_view_that_hides_the_time_is_checked_on_events_too(shoal, tmp_path, visits):
+    hidden = POLICY.replace("noise: {most: 0.25}, allow_noise: true", "").replace(
+        "show: [time, client", "show: [client"
+    )
+    (tmp_path / "visits.yaml").write_text(hidden)
+    checked = shoal("check", "visits.yaml", "visits.ndjson")
+    assert checked.returncode == 0, checked.stderr
+    assert "1 of 1 views made from 8,000 rows" in checked.stdout + checked.stderr
+    assert "could not be made" not in checked.stdout + checked.stderr
+
+
 def test_check_demands_that_noise_be_allowed(shoal, tmp_path, visits):
     (tmp_path / "visits.yaml").write_text(POLICY.replace(", allow_noise: true", ""))
     checked = shoal("check", "visits.yaml")

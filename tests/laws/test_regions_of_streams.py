@@ -15,7 +15,7 @@ from region_roads import blocks_of, in_turns, numbers, parted, plain, served, st
 from shoal.core.errors import PolicyError
 from shoal.policy.load import parse
 from shoal.runtime.kafka.regions import merging
-from shoal.runtime.kafka.regions.blocks import Entry, Mark
+from shoal.runtime.kafka.regions.blocks import Block, Entry, Mark
 from shoal.runtime.kafka.regions.cells import Cuts, regions_by
 from shoal.runtime.kafka.regions.glance import Pace
 from shoal.runtime.kafka.regions.wish import check
@@ -179,9 +179,7 @@ def test_a_new_worker_that_reads_one_partition_first_makes_nobody_late(stream):
 
 def test_what_waits_for_a_lost_partition_goes_on_by_ticks_and_is_bounded(monkeypatch):
     view = start(POLICY, "market", 0)
-    block = merging.Block(
-        "visits.view@1", 0, 2, [Mark(0, 9, 5_000_000, False)], [Entry(0, 3, None, b"no", 0, 4_000_000)]
-    )
+    block = Block("visits.view@1", 0, 2, [Mark(0, 9, 5_000_000, False)], [Entry(0, 3, None, b"no", 0, 4_000_000)])
     record = merging.Record(0, 0, None, msgspec.msgpack.encode(block), 0)
     assert view.push([record]) == ([], [])  # the other partition was never heard of
     assert (view.held, view.clock is not None) == (1, True)

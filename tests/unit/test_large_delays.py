@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from shoal.kernels.delay.castle_clusters import clusters_of, members, merge, no_hulls
 from shoal.kernels.delay.castle_pieces import pieces
 from shoal.kernels.delay.crowds import rank
+from shoal.kernels.delay.fads import sketched
 from shoal.kernels.delay.near import BLOCK, closest, sketch_of
 from shoal.kernels.delay.stream_boxes import Tuples, pair_cost
 from shoal.kernels.shared.fingerprint import distinct
@@ -50,9 +51,15 @@ def slow_near(made: Tuples, box: Any, row: int, known: int) -> list[tuple[float,
 def near(
     made: Tuples, box: Any, row: int, known: int, reach: float, most: int
 ) -> tuple[list[tuple[float, int]], float]:
-    key, number = np.empty(len(box)), np.empty(len(box), np.int64)
+    return near_in(sketch_of(made, box), made, box, row, known, reach, most)
+
+
+def near_in(
+    sketch: Any, made: Tuples, box: Any, row: int, known: int, reach: float, most: int
+) -> tuple[list[tuple[float, int]], float]:
+    key, number = np.empty(len(box) + BLOCK), np.empty(len(box) + BLOCK, np.int64)
     numbers = np.int64(row), np.int64(known), np.float64(reach), np.int64(most)
-    count, within = closest(made, sketch_of(made, box), box, *numbers, key, number)
+    count, within = closest(made, sketch, box, *numbers, key, number)
     return sorted(zip(key[:count].tolist(), number[:count].tolist(), strict=True)), float(within)
 
 
@@ -101,6 +108,23 @@ def test_no_block_that_has_one_of_the_nearest_is_left_out() -> None:
             slow = slow_near(made, box, row, n - 2)
             assert found == [pair for pair in slow if pair[0] < within]
             assert within == reach or len(found) >= min(most, len(slow)) * 0.9
+
+
+@given(st.integers(0, 99), st.integers(1, 3 * BLOCK), st.integers(0, BLOCK), st.integers(0, BLOCK))
+def test_a_sketch_goes_on_with_who_comes_and_without_who_left(seed: int, old: int, new: int, left: int) -> None:
+    rng = np.random.default_rng(seed)
+    left = min(left, old - 1)
+    scaled = rng.integers(0, 1000, (old + new, 2)) / 2000
+    scaled[rng.random(old + new) < 0.05, 0] = -1.0
+    before, now = numbers_only(scaled[:old]), numbers_only(scaled[left:])
+    sketch = sketch_of(before, np.full(old, -1, np.int64))
+    box = np.where(rng.random(old + new - left) < 0.2, 3, -1)
+    again = sketched(now, box, sketch, np.int64(left), np.int64(old - left))
+    for row in {0, len(box) // 2, len(box) - 1}:
+        for most, reach in ((5, np.inf), (300, np.inf), (50, 0.05)):
+            found, within = near_in(again, now, box, row, len(box), reach, most)
+            assert found == [pair for pair in slow_near(now, box, row, len(box)) if pair[0] < within]
+            assert within == reach or len(found) >= min(most, int((box[row + 1 :] == -1).sum())) * 0.9
 
 
 @given(tuples(), st.integers(1, 3), st.integers(1, 12), st.data())

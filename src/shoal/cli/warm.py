@@ -122,6 +122,7 @@ def _stream(name: str) -> None:
     import polars as pl
 
     from shoal.connect.ndjson import Flat
+    from shoal.core.time import SOME, micros
     from shoal.promises.kp_anonymity import KPAnonymity
     from shoal.promises.z_anonymity import ZAnonymity
     from shoal.streams import STREAM_METHODS
@@ -133,10 +134,24 @@ def _stream(name: str) -> None:
         check(kind(), promises=[ZAnonymity(3, "1h")])
         _pushes()
         Flat({"who": pl.String()}).read(b'{"who": "ada"}\n')
+        _records()
+        micros(pl.Series(["1.5"] * SOME))
     elif name == "curves":
         check(kind(window="10ms", every="5ms", missing="previous"), promises=[KPAnonymity(3, 2)])
     else:
         check(kind(**DELAYED))
+
+
+def _records() -> None:
+    """Views of JSON records, as a worker of Kafka masks them."""
+    from shoal.core.schema import Column, Schema
+    from shoal.masks.blur import Blur
+    from shoal.views.records import FEWEST, RecordGate
+    from shoal.views.role_view import RoleView
+
+    schema = Schema({"who": Column("subject", type="str")})
+    view = RoleView.resolve("role", schema, "everything", {"who": Blur(first=1)})
+    RecordGate([view]).many([b'{"who": "u%d"}' % at for at in range(FEWEST)])
 
 
 def _pushes() -> None:

@@ -28,7 +28,7 @@ from shoal.core.errors import InputError, UsageError
 from shoal.core.originals import register
 from shoal.core.schema import Type
 
-CHUNK = 8 << 20
+CHUNK = 4 << 20  # what is made of so many bytes stays near the processor
 FAR = 1000  # lines that one quoted text may take
 NEWLINE = 10
 Format = Literal["ndjson", "csv"]

@@ -20,6 +20,8 @@ UNHEARD = logging.getLogger("shoal.unheard")
 UNHEARD.addHandler(logging.NullHandler())
 UNHEARD.propagate = False
 TIMEOUT = 30.0  # seconds a broker may take to answer
+REFUSED = 1.0  # seconds until we first look whether a login was refused, while a broker does not answer
+SILENT = ("_TIMED_OUT", "_TRANSPORT")  # no answer yet
 UNSTABLE = 2.0  # seconds another's commit may stay open before we look whose it is
 # for readers who want what is there: a broker that waits for more makes them wait, and every other question on the
 # same connection with them
@@ -313,13 +315,17 @@ def topics_of(client: Any, failed: list[Any], doing: str, timeout: float = 15.0)
     >>> list(topics_of(Client(), [], "asking for topics"))
     ['patients']
     """
-    try:
-        return client.list_topics(timeout=timeout).topics
-    except library().KafkaException as error:
-        # callbacks are served here only
-        client.poll(0.5)
-        refused = next((e for e in failed if e.name() == "_AUTHENTICATION"), error.args[0])
-        raise told(refused, doing) from None
+    end, wait = time.monotonic() + timeout, REFUSED
+    while True:
+        try:
+            return client.list_topics(timeout=wait).topics
+        except library().KafkaException as error:
+            client.poll(0)  # callbacks are served here only
+            wrong = next((e for e in failed if e.name() == "_AUTHENTICATION"), error.args[0])
+            left = end - time.monotonic()
+            if left <= 0 or wrong.name() not in SILENT:
+                raise told(wrong, doing) from None
+            wait = min(2 * wait, max(left, REFUSED))  # a busy broker is given longer and longer
 
 
 def topic_id(admin: Any, topic: str) -> str:

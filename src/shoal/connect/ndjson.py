@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -12,9 +12,22 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.arrow import pieces
-from shoal.kernels.shared.json_flat import BOOL, FLOAT, INT, MISSING, NEWLINE, TEXT, flat_lines
+from shoal.core.texts import text_of
+from shoal.kernels.shared.json_flat import (
+    BOOL,
+    DOUBTFUL,
+    FLOAT,
+    INT,
+    MISSING,
+    NEWLINE,
+    SPELLED,
+    TEXT,
+    WRITTEN,
+    flat_lines,
+)
 from shoal.kernels.shared.json_lines import odd_line
 
+ANY: dict[Literal["spelled", "written"], int] = {"spelled": SPELLED, "written": WRITTEN}
 KINDS: dict[pl.DataType, int] = {pl.Int64(): INT, pl.Float64(): FLOAT, pl.Boolean(): BOOL, pl.String(): TEXT}
 
 
@@ -89,44 +102,78 @@ class Flat:
     [('ada', 36), ('bob', None)]
     >>> flat.read(b'{"who": {"name": "ada"}}\\n') is None
     True
+
+    A column of values of any kind is text: ``spelled`` as itself, or ``written`` as JSON, a missing one as null.
+
+    >>> Flat({"who": "spelled", "at": "written"}).read(b'{"who": 7.0, "at": "noon"}\\n{"who": "ada"}\\n').rows()
+    [('7', '"noon"'), ('ada', 'null')]
     """
 
-    def __init__(self, schema: Mapping[str, pl.DataType]) -> None:
+    def __init__(self, schema: Mapping[str, pl.DataType | Literal["spelled", "written"]]) -> None:
         raw = [name.encode(errors="replace") for name in schema]
         self._schema = schema
         self._names = np.frombuffer(b"".join(raw) or b"\0", np.uint8)
         self._starts = np.cumsum([0, *map(len, raw)], dtype=np.int64)
-        self._kinds = np.array([KINDS[dtype] for dtype in schema.values()], np.int64)
+        self._kinds = np.array([ANY[d] if isinstance(d, str) else KINDS[d] for d in schema.values()], np.int64)
 
     def read(self, lines: bytes) -> pl.DataFrame | None:
         """The frame; None if a line is of another kind, or is no line, or no column is asked for."""
+        # the kernel looks for the end of each line
+        return self.read_buffer(np.frombuffer(lines if lines.endswith(b"\n") else lines + b"\n", np.uint8))
+
+    def read_buffer(self, data: NDArray[np.uint8]) -> pl.DataFrame | None:
+        """:meth:`read` of lines that all have their ends."""
         if not self._schema:
             return None
-        # the kernel looks for the end of each line
-        data = np.frombuffer(lines if lines.endswith(b"\n") else lines + b"\n", np.uint8)
         shape = len(self._kinds), int(np.count_nonzero(data == NEWLINE))  # thrice as fast as bytes.count
         values, lengths = np.empty(shape, np.int64), np.empty(shape, np.int64)
         numbers = values.view(np.float64)
         read, ascii_only = flat_lines(data, self._names, self._starts, self._kinds, values, numbers, lengths)
         # what is no UTF-8 is judged line by line
-        if read != shape[1] or not (ascii_only or _is_utf8(lines)):
+        if read != shape[1] or not (ascii_only or is_utf8(data.tobytes())):
             return None
-        columns = [
-            _column(kind, data, numbers[j] if kind == FLOAT else values[j], lengths[j]).alias(name)
-            for j, (name, kind) in enumerate(zip(self._schema, self._kinds.tolist(), strict=True))
-        ]
+        try:
+            columns = [
+                _column(kind, data, numbers[j] if kind == FLOAT else values[j], lengths[j]).alias(name)
+                for j, (name, kind) in enumerate(zip(self._schema, self._kinds.tolist(), strict=True))
+            ]
+        except msgspec.MsgspecError:  # a number that no decoder takes
+            return None
         return pl.DataFrame(columns)
 
 
 def _column(kind: int, data: NDArray[np.uint8], values: NDArray[Any], lengths: NDArray[np.int64]) -> pl.Series:
-    if kind == TEXT:
-        return pieces(data, values, lengths)  # memory of its own: what is not published must not lie beside what is
+    if kind >= TEXT:
+        doubtful = np.flatnonzero(lengths <= DOUBTFUL) if kind > TEXT else values[:0]
+        if len(doubtful):
+            told = _spelled(kind, data, values[doubtful], DOUBTFUL - lengths[doubtful])
+            lengths[doubtful] = 0
+        found = pieces(data, values, lengths)  # memory of its own: what is not published must not lie beside what is
+        if len(doubtful):
+            found = found.scatter(doubtful, told)
+        return found.fill_null("null") if kind == WRITTEN and found.null_count() else found
     missing = lengths == MISSING
     found = pl.Series(values != 0 if kind == BOOL else values)
     return found.set(pl.Series(missing), None) if missing.any() else found
 
 
-def _is_utf8(lines: bytes) -> bool:
+def _spelled(kind: int, data: NDArray[np.uint8], starts: NDArray[Any], lengths: NDArray[np.int64]) -> list[str]:
+    """Numbers in unusual spellings, each by itself, as the decoder and the encoder of records have them."""
+    raw = data.tobytes()
+    each = [raw[at : at + long] for at, long in zip(starts.tolist(), lengths.tolist(), strict=True)]
+    read = _SINGLES.decode(b"[%s]" % b",".join(each))
+    return [str(msgspec.json.encode(value), "utf-8") if kind == WRITTEN else text_of(value) for value in read]
+
+
+_SINGLES = msgspec.json.Decoder(list[str | int | float | bool | None])
+
+
+def is_utf8(lines: bytes) -> bool:
+    """Whether bytes are text.
+
+    >>> is_utf8("é".encode()), is_utf8(b"\\xff")
+    (True, False)
+    """
     try:
         lines.decode()
     except UnicodeDecodeError:

@@ -19,7 +19,7 @@ import msgspec
 import polars as pl
 
 from shoal.connect.formats import lines_of
-from shoal.connect.ndjson import as_json
+from shoal.connect.json_out import json_lines
 from shoal.core.errors import InputError, OutputError, UsageError
 from shoal.core.originals import refuse
 
@@ -67,7 +67,7 @@ class Lines:
             raise OutputError("cannot be written (no such folder)", where=path, hint="does the folder exist?")
         self._out: IO[bytes] | None = sys.stdout.buffer if path == "-" else None
         self._compress = {".gz": _gzipped, ".zst": _zstd}.get(Path(path).suffix) if path not in NOWHERE else None
-        self._pending: list[bytes] = []
+        self._pending: list[bytes | memoryview] = []
         self.empty = True  # nothing stands in it yet
 
     def open(self) -> IO[bytes]:
@@ -83,7 +83,7 @@ class Lines:
                 raise OutputError(f"cannot be written ({error.strerror})", where=self.path) from None
         return self._out
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Some lines."""
         self.open()
         self.empty = False
@@ -138,7 +138,7 @@ class Lines:
         data, self._pending = b"".join(self._pending), []
         return self._compress(data) if data and self._compress is not None else b""
 
-    def _written(self, data: bytes) -> None:
+    def _written(self, data: bytes | memoryview) -> None:
         out = self.open()
         try:
             out.write(data)
@@ -171,13 +171,13 @@ class Sink:
     def write(self, frame: pl.DataFrame) -> None:
         """One batch."""
         self.lines.open()
-        out = io.BytesIO()
         if self._kind == "csv":
+            out = io.BytesIO()
             # one header per file, also where a stream goes on
             frame.write_csv(out, include_header=self.lines.empty, separator=self._separator)
+            self.lines.write(out.getvalue())
         else:
-            as_json(frame).write_ndjson(out)
-        self.lines.write(out.getvalue())
+            self.lines.write(json_lines(frame))
 
     def close(self, *, whole: bool = True) -> None:
         """See :class:`Lines`."""

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from shoal.kernels.compile import PLAIN
 from shoal.kernels.shared.address import handle_at
-from shoal.kernels.shared.gather import from_views, gathered
+from shoal.kernels.shared.gather import gathered
+from shoal.kernels.shared.views import SHORT, SLACK, from_views, to_views
 
 LARGE_TEXT = b"U"  # UTF-8 with 64-bit offsets
 VIEWS = b"vu"  # UTF-8 behind views of 16 bytes
-VIEW, SHORT = 16, 12  # bytes of a view, and of a text that stands inside it
-# fewer texts are read by expressions, so that nothing is compiled for them, and more, because that is faster
-FEW, MANY = 256, 16_384
+VIEW = 16  # bytes of a view
+FEW = 256  # fewer texts are read by expressions, so that nothing is compiled for them
+MOST = 1 << 30  # bytes behind views, whose places have 32 bits
 NULLABLE = 2
 
 
@@ -99,20 +100,19 @@ for _lasting in (_release_schema, _release_array, _held):
 
 
 class _Texts:
-    """One column, for whoever asks for it by the protocol."""
+    """One column, for whoever asks for it by the protocol. A part that is None is a buffer that is not there."""
 
-    def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64], valid: NDArray[np.uint8] | None) -> None:
-        self._parts = (data, offsets, valid)
+    def __init__(self, form: bytes, size: int, valid: NDArray[np.uint8] | None, *parts: NDArray[Any]) -> None:
+        self._form, self._size, self._parts = form, size, (valid, *parts)
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        data, offsets, valid = self._parts
-        schema = _Schema(LARGE_TEXT, b"", None, NULLABLE, 0, None, None, _release_schema, None)
-        buffers = (ctypes.c_void_p * 3)(
-            valid.ctypes.data if valid is not None else None, offsets.ctypes.data, data.ctypes.data
+        schema = _Schema(self._form, b"", None, NULLABLE, 0, None, None, _release_schema, None)
+        buffers = (ctypes.c_void_p * len(self._parts))(
+            *(part.ctypes.data if part is not None else None for part in self._parts)
         )
         array = _Array()
-        array.length, array.null_count, array.offset = len(offsets) - 1, -1 if valid is not None else 0, 0
-        array.n_buffers, array.n_children, array.buffers = 3, 0, buffers
+        array.length, array.null_count, array.offset = self._size, -1 if self._parts[0] is not None else 0, 0
+        array.n_buffers, array.n_children, array.buffers = len(self._parts), 0, buffers
         array.release, array.private_data = _release_array, ctypes.addressof(array)
         _held[ctypes.addressof(array)] = (*self._parts, buffers, array)
         self._schema = schema  # it is read at once
@@ -129,7 +129,7 @@ def texts(data: NDArray[np.uint8], offsets: NDArray[np.int64], valid: NDArray[np
     ['ada', 'bob']
     """
     bits = None if valid is None else np.packbits(valid, bitorder="little")
-    return pl.Series(_Texts(data, offsets, bits))
+    return pl.Series(_Texts(LARGE_TEXT, len(offsets) - 1, bits, offsets, data))
 
 
 def pieces(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> pl.Series:
@@ -140,22 +140,79 @@ def pieces(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[
     """
     valid = lengths >= 0
     whole = bool(valid.all())
-    offsets = np.zeros(len(starts) + 1, np.int64)
-    out = np.empty(max(int((lengths if whole else lengths[valid]).sum()), 1), np.uint8)
-    gathered(data, starts, lengths, offsets, out)
-    return texts(out, offsets, None if whole else valid)
+    longer = lengths[lengths > SHORT]
+    room = int(longer.sum())
+    if PLAIN or room > MOST:
+        offsets = np.zeros(len(starts) + 1, np.int64)
+        out = np.empty(max(int((lengths if whole else lengths[valid]).sum()), 1), np.uint8)
+        gathered(data, starts, lengths, offsets, out)
+        return texts(out, offsets, None if whole else valid)
+    views, behind = np.empty(2 * len(starts), np.int64), np.empty(max(room, 1), np.uint8)
+    to_views(data, starts, lengths, views, behind)
+    bits = None if whole else np.packbits(valid, bitorder="little")
+    long = (behind, np.array([room], np.int64)) if room else (np.zeros(1, np.int64),)
+    return pl.Series(_Texts(VIEWS, len(starts), bits, views, *long))
+
+
+class Views:
+    """The texts of a column where polars keeps them, for kernels that read them there; valid while this lives.
+
+    >>> Views.of(pl.Series(["ab", None])).lengths.tolist()
+    [2, -1]
+    """
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+        size, offset, behind = array.length, array.offset, array.n_buffers - 3  # buffers that long texts stand in
+        address = array.buffers[1] + VIEW * offset
+        views = np.frombuffer((ctypes.c_char * (VIEW * size)).from_address(address), np.int32).reshape(size, 4)
+        self.lengths = views[:, 0].astype(np.int64)
+        if array.buffers[0]:
+            bits = (ctypes.c_char * ((offset + size + 7) // 8)).from_address(array.buffers[0])
+            valid = np.unpackbits(np.frombuffer(bits, np.uint8), count=offset + size, bitorder="little")[offset:]
+            self.lengths[valid == 0] = -1
+        sizes = (ctypes.c_int64 * behind).from_address(array.buffers[behind + 2]) if behind else ()
+        places = [(address, VIEW * size), *((array.buffers[2 + at] or 0, sizes[at]) for at in range(behind))]
+        self._handle = handle_at(places)
+        self.handle: int = self._handle.ctypes.data
+
+    def __del__(self) -> None:
+        self._array.release(ctypes.byref(self._array))
+
+    @staticmethod
+    def of(series: pl.Series) -> Views | None:
+        """The views of a column; nothing where it has none, or where kernels are not compiled."""
+        if PLAIN or not len(series):
+            return None
+        series = series.rechunk()
+        capsule = series.__arrow_c_stream__()
+        stream = _Stream.from_address(_content(capsule, b"arrow_array_stream"))
+        schema, array = _Schema(), _Array()
+        if stream.get_schema(ctypes.byref(stream), ctypes.byref(schema)):
+            return None
+        form = schema.format
+        schema.release(ctypes.byref(schema))
+        if form != VIEWS or stream.get_next(ctypes.byref(stream), ctypes.byref(array)) or not array.release:
+            return None
+        found = Views(array)
+        return found if array.length == len(series) else None
 
 
 def raw_texts(series: pl.Series) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
     """The bytes of a column of texts, where each begins, and how long it is, -1 where it is missing.
 
     >>> data, starts, lengths = raw_texts(pl.Series(["ab", None, "c"]))
-    >>> data.tobytes(), starts.tolist(), lengths.tolist()
+    >>> data[:3].tobytes(), starts.tolist(), lengths.tolist()
     (b'abc', [0, 2, 2], [2, -1, 1])
     """
-    found = _read_views(series.rechunk()) if FEW <= len(series) <= MANY and not PLAIN else None
-    if found is not None:
-        return found
+    views = Views.of(series) if len(series) >= FEW else None
+    if views is not None:
+        there = np.maximum(views.lengths, 0)
+        starts = np.cumsum(there)
+        out = np.empty(int(starts[-1]) + SLACK, np.uint8)
+        starts -= there
+        from_views(views.handle, starts, views.lengths, out)
+        return out, starts, views.lengths
     missing = series.is_null() if series.null_count() else None
     sizes = series.str.len_bytes()
     lengths = (sizes if missing is None else sizes.fill_null(0)).to_numpy().astype(np.int64)
@@ -163,39 +220,3 @@ def raw_texts(series: pl.Series) -> tuple[NDArray[np.uint8], NDArray[np.int64], 
     data = np.frombuffer(joined or b"\0", np.uint8)
     starts = np.cumsum(lengths) - lengths
     return data, starts, lengths if missing is None else np.where(missing.to_numpy(), -1, lengths)
-
-
-def _read_views(series: pl.Series) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]] | None:
-    """The same from the memory polars has them in; nothing where that is of another form."""
-    capsule = series.__arrow_c_stream__()
-    stream = _Stream.from_address(_content(capsule, b"arrow_array_stream"))
-    schema, array = _Schema(), _Array()
-    if stream.get_schema(ctypes.byref(stream), ctypes.byref(schema)):
-        return None
-    form = schema.format
-    schema.release(ctypes.byref(schema))
-    if form != VIEWS or stream.get_next(ctypes.byref(stream), ctypes.byref(array)) or not array.release:
-        return None
-    try:
-        return _gathered_views(array) if array.length == len(series) else None
-    finally:
-        array.release(ctypes.byref(array))
-
-
-def _gathered_views(array: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    size, offset, behind = array.length, array.offset, array.n_buffers - 3  # buffers that long texts stand in
-    address = array.buffers[1] + VIEW * offset
-    views = np.frombuffer((ctypes.c_char * (VIEW * size)).from_address(address), np.int32).reshape(size, 4)
-    lengths = views[:, 0].astype(np.int64)
-    if array.buffers[0]:
-        bits = (ctypes.c_char * ((offset + size + 7) // 8)).from_address(array.buffers[0])
-        valid = np.unpackbits(np.frombuffer(bits, np.uint8), count=offset + size, bitorder="little")[offset:]
-        lengths[valid == 0] = -1
-    sizes = (ctypes.c_int64 * behind).from_address(array.buffers[behind + 2]) if behind else ()
-    handle = handle_at([(address, VIEW * size), *((array.buffers[2 + at] or 0, sizes[at]) for at in range(behind))])
-    starts = np.cumsum(np.maximum(lengths, 0))
-    out = np.empty(max(int(starts[-1]), 1), np.uint8)
-    starts -= np.maximum(lengths, 0)
-    out[0] = 0
-    from_views(handle.ctypes.data, starts, lengths, out)
-    return out, starts, lengths

@@ -17,10 +17,10 @@ def text_of(value: Any) -> str:
     """
     if isinstance(value, str):
         return value
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
     if isinstance(value, datetime.datetime):
         return value.isoformat()
     return str(value)

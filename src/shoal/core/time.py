@@ -41,6 +41,7 @@ LENGTH = {
     "w": 604800 * SECOND,
 }
 LAST = 253_402_300_799 * SECOND  # the end of the year 9999
+SOME = 100  # texts that are worth a compiled loop
 FEW = 1_000  # texts that are read one by one before polars has begun
 AHEAD = 3600 * SECOND  # where nobody says otherwise, one person more than an hour ahead moves no clock
 WEEK = 7 * 24 * 60  # minutes
@@ -121,11 +122,25 @@ def micros(values: pl.Series | Sequence[Any] | NDArray[Any], unit: Unit = "s") -
         return _scaled(values.cast(pl.Int64, strict=False).fill_null(-1).to_numpy(), unit)
     if dtype.is_numeric():
         return _scaled(values.cast(pl.Float64, strict=False).fill_null(np.nan).to_numpy(), unit)
+    if dtype == pl.String and len(values) >= SOME:
+        numbers = _plain_numbers(values)
+        if numbers is not None:
+            return _scaled(numbers, unit)
     if dtype == pl.String and len(values) <= FEW:
         return np.fromiter(map(scale(unit), values.to_list()), np.int64, len(values))
     if dtype in (pl.String, pl.Categorical, pl.Enum):
         return _texts(values.cast(pl.String).str.strip_chars(" \t\r\n"), unit)
     return np.full(len(values), -1, np.int64)
+
+
+def _plain_numbers(texts: pl.Series) -> NDArray[np.float64] | None:
+    """Texts that are all numbers such as 1600000000.5, missing ones NaN; none if one is anything else."""
+    from shoal.core.arrow import raw_texts
+    from shoal.kernels.shared.decimal_texts import plain_numbers
+
+    data, starts, lengths = raw_texts(texts)
+    out = np.empty(len(starts), np.float64)
+    return out if plain_numbers(data, starts, lengths, out) else None
 
 
 def _scaled(values: NDArray[Any], unit: Unit) -> Micros:

@@ -6,7 +6,7 @@ Apart from jobs, because who judges a release needs none of the methods that mak
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.core.schema import Column, Schema
 from shoal.promises.base import Promise, those_about
@@ -18,6 +18,13 @@ from shoal.release.promised import promised_view, tightened
 from shoal.release.register import register_of
 from shoal.release.wishes import Wishes
 from shoal.views.role_view import RoleView
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
 
 
 def judge_of(wishes: Wishes) -> Judge:
@@ -62,6 +69,26 @@ def told_apart(
         return ()
     shown = [name for name in columns if view is None or name not in view.hides]
     return tuple(name for name in judged(schema, shown) if name not in schema.quasi)
+
+
+def at_their_times(released: pl.DataFrame, events: pl.DataFrame, positions: Ints, schema: Schema) -> pl.DataFrame:
+    """What a stream released, with the times of its events for whoever judges it, also where the role sees none.
+
+    ``positions`` are the events of the rows; what was invented (-1) stands behind the event it stands by.
+
+    >>> import numpy as np
+    >>> import polars as pl
+    >>> events = pl.DataFrame({"at": [5, 6, 7], "site": ["x", "y", "x"]})
+    >>> schema = Schema({"at": Column("time"), "site": Column("quasi")})
+    >>> at_their_times(events[["site"]][[1, 2]], events, np.array([1, 2]), schema)["at"].to_list()
+    [6, 7]
+    """
+    import polars as pl
+
+    rows = pl.Series(positions).replace(-1, None).forward_fill()
+    return released.with_columns(
+        events[name].gather(rows) for name in schema.of("time") if name not in released.columns
+    )
 
 
 def judge_of_options(wishes: Wishes) -> Judge:

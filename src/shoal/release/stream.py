@@ -25,7 +25,7 @@ from shoal.release.base import Job
 from shoal.release.beside import Beside, beside
 from shoal.release.curves import about_curves, view_reading
 from shoal.release.judge import Judge
-from shoal.release.judges import told_apart
+from shoal.release.judges import at_their_times, told_apart
 from shoal.release.stream_names import refuse_names
 from shoal.release.stream_report import StreamReport
 from shoal.release.ticks import Tick, TickLog
@@ -131,7 +131,8 @@ class StreamJob(Job):
         if those_about(self.promises, "events"):
             if self.view is not None:
                 frame = with_derived(frame, self.view.schema)
-            return judge.judge(released, original=frame)  # with noise fewer real people may stand behind a value
+            # with noise fewer real people may stand behind a value
+            return judge.judge(at_their_times(released, frame, positions, self.schema), original=frame)
         subject = self.schema.subject
         people = frame[subject].gather(positions) if subject is not None and subject in frame.columns else None
         return judge.demand(released, people=people, every_row=True)

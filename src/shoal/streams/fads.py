@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.schema import Schema
-from shoal.kernels.delay.fads import fads
+from shoal.kernels.delay.fads import any_due, fads, sketched
+from shoal.kernels.delay.near import Sketch, sketch_of
 from shoal.promises.base import Promise
 from shoal.streams.bounds import Bounds, Delayed, bounds_of
 from shoal.streams.holding import Events, Holding, Task, clock_of
+
+AHEAD = 8  # the sketch is made before the last of so many parts of the delay
 
 
 class Fads(Delayed, frozen=True, tag="fads"):
@@ -69,17 +72,37 @@ class RunningFads(Holding):
     def opened(self) -> None:
         """See :class:`Holding`."""
         self._seq = np.zeros(1, np.int64)
+        self._sketch: Sketch | None = None
+        self._sketched = (0, 0, -1)  # of whom: how many had left for ever, had been moved, and had a place then
 
     def own_arrays(self) -> dict[str, NDArray[Any]]:
-        """See :class:`Holding`."""
+        """See :class:`Holding`. The sketch is none: which tuples are near does not hang on it."""
         return {"seq": self._seq}
 
     def decide(self, task: Task, events: Events, *, finish: bool) -> None:
         """See :class:`Holding`."""
         counts = self.sensitive.counts(task.rules)
         new = int((events.row >= 0).sum())
+        clock = clock_of(task, events, self.bounds)
+        # soon something will be due: to look at all tuples for the first time is better done before
+        soon = self._sketch is None and AHEAD * self.waiting.left >= (AHEAD - 1) * self.bounds.delay
+        if finish or soon or any_due(task.released.box, clock):
+            self._look(task)
+        sketch = self._sketch if self._sketch is not None else sketch_of(task.tuples, task.released.box[:0])
         fads(
             task.tuples, task.prints, task.rules, task.work, self.kept.published, task.released, counts,
-            self._seq, clock_of(task, events, self.bounds), self.waiting.size - new, finish,
+            self._seq, clock, self.waiting.size - new, sketch, finish,
         )  # fmt: skip
         self.sensitive.take_counts(counts)
+
+    def _look(self, task: Task) -> None:
+        """Bring the sketch of all tuples up to date; a new one where rows were moved."""
+        waiting, box = self.waiting, task.released.box
+        trimmed, moves, known = self._sketched
+        before = self._sketch
+        if before is None or moves != waiting.moves:
+            self._sketch = sketch_of(task.tuples, box)
+        else:
+            gone = waiting.trimmed - trimmed
+            self._sketch = sketched(task.tuples, box, before, gone, known - gone)
+        self._sketched = (waiting.trimmed, waiting.moves, waiting.size)

@@ -10,9 +10,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.arrow import raw_texts
+from shoal.core.arrow import FEW as FEW_TEXTS
+from shoal.core.arrow import Views, raw_texts
 from shoal.kernels.shared.address import address_of, handle_of, swift
 from shoal.kernels.shared.fingerprint import MOST_STEPS, chain_next, distinct, fingerprints, print_next, prints_next
+from shoal.kernels.shared.views import view_prints
 
 Prints = NDArray[np.int64]
 FEW = 64  # labels of a value that are printed by one call
@@ -88,7 +90,12 @@ class Printer:
 
     def column(self, texts: pl.Series) -> Prints:
         """The fingerprints of a column; 0 where missing."""
-        return self.of(bytes_of(texts))
+        views = Views.of(texts) if len(texts) >= FEW_TEXTS else None
+        if views is None:
+            return self.of(bytes_of(texts))
+        out = np.empty(len(texts), np.int64)
+        view_prints(views.handle, views.lengths, self._halves[0], self._halves[1], out)
+        return out
 
 
 class Near:

@@ -48,6 +48,8 @@ class Waiting:
         self._first = 0  # where the first row stands
         self.size = 0  # rows that have a place, also those that have left
         self.left = 0  # rows that wait
+        self.trimmed = 0  # rows that were let go of at the front, ever
+        self.moves = 0  # how often rows were moved together
 
     def add(self, frame: pl.DataFrame, coded: Coded, codes: NDArray[np.int32], columns: dict[str, Ints]) -> None:
         """Further rows; ``codes`` are those of the sensitive values, a row per column. O(rows), on average."""
@@ -140,11 +142,13 @@ class Waiting:
         for array in self._arrays.values():
             self._move(array, self._first + rows)
         self._first, self.size = 0, len(rows)
+        self.moves += 1
 
     def _trim(self) -> None:
         """Let go of the rows before the first that waits."""
         away = int(np.argmin(self.gone)) if self.left else self.size
         self._first, self.size = self._first + away if self.left else 0, self.size - away
+        self.trimmed += away
         while away and self._frames[0].height <= away:
             away -= self._frames.pop(0).height
         if away:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from shoal.core.cells import SUPPRESSED
@@ -109,9 +110,9 @@ class FrameGate:
                 where=f"views.{self.view.role}",
                 hint="compare `type` in the policy with the data",
             ) from None
-        rows = pl.int_range(frame.height, eager=True, dtype=pl.Int64).alias("row")
+        rows = pl.Series("row", np.arange(frame.height, dtype=np.int64))
         subject = self.view.schema.subject
-        people = frame.select(self._source(subject))[subject] if subject and self._has(subject) else None
+        people = self._people(frame, subject) if subject and self._has(subject) else None
         # a vault must hold its tokens before anybody reads one
         self._settle()
         if not self.view.windows:
@@ -122,6 +123,10 @@ class FrameGate:
             kept, data = self._windows(frame, data, people)
         subjects = people[kept].cast(pl.String) if people is not None else None
         return Masked(cleaned(data[kept]), rows[kept], subjects, frame.height - len(kept))
+
+    def _people(self, frame: pl.DataFrame, subject: str) -> pl.Series:
+        # a column that is there costs less than an expression about it
+        return frame[subject] if subject in self._flat else frame.select(self._source(subject))[subject]
 
     def _need(self, frame: pl.Schema) -> None:
         seen = {*self.view.shown, *self.view.masks}
@@ -154,7 +159,7 @@ class FrameGate:
         what; or, for streams, a reason to make its whole row null, as a line that cannot be read.
         """
         fitted: list[pl.Series] = []
-        unfit = pl.repeat(False, frame.height, dtype=pl.Boolean, eager=True)
+        unfit: pl.Series | None = None
         derived = self.view.schema.derived
         for column in self._needed & self._flat - set(derived):
             declared = self.view.schema[column]
@@ -164,7 +169,7 @@ class FrameGate:
             lost = made.is_null() & frame[column].is_not_null()
             if lost.any() and not null_rows:
                 raise self._unfit(column, lost)
-            unfit |= lost
+            unfit = lost if unfit is None else unfit | lost
             fitted.append(made)
         for name, node in self.view.node().fields.items():
             if node.leaf is None and name in frame.columns:
@@ -172,7 +177,7 @@ class FrameGate:
                 lost = values.is_null() & frame[name].is_not_null()
                 if lost.any() and not null_rows:
                     raise self._unfit(name, lost)
-                unfit |= lost
+                unfit = lost if unfit is None else unfit | lost
                 wanted = nested_dtype(node, values.dtype, self.view.schema)
                 if wanted != frame[name].dtype:
                     fitted.append(values.cast(wanted))
@@ -180,7 +185,7 @@ class FrameGate:
         if derived:
             out = with_derived(out, self.view.schema, self._needed & set(derived))
         # without `otherwise` every cell of such a row is null: no part of it leaves
-        return out.with_columns(pl.when(~unfit).then(pl.all())) if unfit.any() else out
+        return out if unfit is None or not unfit.any() else out.with_columns(pl.when(~unfit).then(pl.all()))
 
     def _unfit(self, column: str, lost: pl.Series) -> InputError:
         kind = f"type {self.view.schema[column].type}" if column in self.view.schema.columns else "their declared form"

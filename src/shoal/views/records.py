@@ -8,19 +8,22 @@ is refused as a whole (and withheld by the runner). What leaves is written again
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
 from shoal.core.errors import InputError, UsageError
 from shoal.core.keys import KeyRing
+from shoal.views.record_cells import record_cells
 from shoal.views.record_writer import RecordWriter
 from shoal.views.role_view import RoleView
 from shoal.views.sampling import refuse_sample
 
 # all that a record can do to its decoder: one of them must not end the run for the others
 UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError)
+FEWEST = 64  # records for which the fast road is worth while: it is compiled, and asks numpy for arrays
+MOST_ODD = 8  # records of a batch that the fast road leaves out; if there are more, it is not the road for them
 
 
 @dataclass
@@ -59,6 +62,7 @@ class RecordGate:
         self.roles = [view.role for view in views]
         self._masks = [view.start(keys or KeyRing()) for view in views]
         self._call, self._many = RecordWriter(views, self._masks).functions()
+        self._cells = record_cells(views, self._masks)
 
     def __call__(self, record: bytes) -> tuple[bytes, ...]:
         """Each role's record. ``InputError`` names the place and what was expected, never a value."""
@@ -70,18 +74,40 @@ class RecordGate:
         self.settle()
         return out
 
-    def many(self, records: Iterable[bytes]) -> Batch:
+    def many(self, records: Sequence[bytes]) -> Batch:
         """Each role's records, in order; records that do not fit are refused and the others go on."""
+        views: list[list[bytes]] = []
         refused: list[tuple[int, Exception]] = []
-        views = self._many(records, UNREADABLE, refused.append)
+        at, odd = 0, 0
+        while at < len(records) or not views:
+            left = records[at:] if at else records
+            fast = self._cells if odd <= MOST_ODD and len(left) >= FEWEST else None
+            made = fast.many(left) if fast is not None else [[] for _ in self.roles]
+            done = len(made[0])
+            if done < len(left) or fast is None:
+                # the fast road ends before a record that it cannot read: that one goes the slow road, or all of them do
+                rest = left[done : done + 1] if fast is not None else left
+                told: list[tuple[int, Exception]] = []
+                made = _joined(made, self._many(rest, UNREADABLE, told.append))
+                refused += [(at + done + place, error) for place, error in told]
+                done, odd = done + len(rest), odd + 1
+            views = _joined(views, made)
+            at += done
         self.settle()
-        return Batch(views, [(at, _reason(error)) for at, error in refused])
+        return Batch(views, [(place, _reason(error)) for place, error in refused])
 
     def settle(self) -> None:
         """Make durable what the masks stored, before anyone reads their tokens."""
         for masks in self._masks:
             for mask in masks.values():
                 mask.settle()
+
+
+def _joined(some: list[list[bytes]], more: list[list[bytes]]) -> list[list[bytes]]:
+    """The records of all roles, one batch behind the other."""
+    if not some or not some[0]:
+        return more
+    return [[*a, *b] for a, b in zip(some, more, strict=True)]
 
 
 def _reason(error: Exception) -> str:

@@ -18,6 +18,7 @@ from shoal.kernels.shared import labels as kernel
 
 METRES_PER_DEGREE = 111_320.0
 FAR = 999.0  # degrees
+CELLS = 1 << 14  # cells whose names are kept
 BANDS = 4096  # bands of latitude whose stretch is kept
 _NUMBER = r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*"
 _POSITION = re.compile(f"{_NUMBER},{_NUMBER}", re.ASCII)
@@ -74,6 +75,8 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
     def labeller(self, *, where: str = "hierarchy") -> Labeller:
         """See :class:`Hierarchy`."""
         forms = self._forms()
+        # what large cells are called is asked again and again; a cell lies in one band, so its place is enough
+        known: dict[tuple[float, int, int], str] = {}
 
         def labels(text: str) -> list[str] | None:
             match = _POSITION.fullmatch(text)
@@ -88,9 +91,15 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
                     counted, north = band, floor(latitude * METRES_PER_DEGREE / unit)
                     stretch = _stretch(north // tall, band)
                     east = floor(longitude * stretch / unit)
-                south = float(north // wide) * size / METRES_PER_DEGREE
-                west = float(east // wide) * size / stretch
-                out.append(f"{south:.5f},{west:.5f}{name}")
+                cell = size, north // wide, east // wide
+                label = known.get(cell)
+                if label is None:
+                    south, west = float(cell[1]) * size / METRES_PER_DEGREE, float(cell[2]) * size / stretch
+                    label = f"{south:.5f},{west:.5f}{name}"
+                    if len(known) >= CELLS:
+                        known.clear()
+                    known[cell] = label
+                out.append(label)
             return out
 
         return labels

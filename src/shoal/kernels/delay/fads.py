@@ -7,7 +7,7 @@ import numpy as np
 from shoal.kernels.compile import bare, kernel
 from shoal.kernels.delay.castle_split import stretch
 from shoal.kernels.delay.held import count_arrival, horizon_of, is_due, refresh
-from shoal.kernels.delay.near import closest, sketch_of
+from shoal.kernels.delay.near import BLOCK, add_to, closest, goes_on, sketch_of
 from shoal.kernels.delay.published import HELD, WITHHELD, ZERO, cheapest, release_again, release_group, retire
 from shoal.kernels.shared.heap import drop
 from shoal.kernels.shared.promises import holds
@@ -20,8 +20,8 @@ class Room(NamedTuple):
     """Space for one call."""
 
     rows: np.ndarray  # int64[n]: a group
-    near: np.ndarray  # float64[n]: the heap of who is near
-    number: np.ndarray  # int64[n]
+    near: np.ndarray  # float64[n + BLOCK]: the heap of who is near
+    number: np.ndarray  # int64[n + BLOCK]
     seen: np.ndarray  # int64[people]: the turn in which a person was last seen
     turn: np.ndarray  # int64[1]
     low: np.ndarray  # float64[1, q]: the box of a group, numbers scaled
@@ -31,12 +31,24 @@ class Room(NamedTuple):
 
 
 @kernel
-def fads(tuples, prints, rules, work, published, released, counts, seq, clock, fresh, finish):
-    """Run FADS over events. O(δ x columns) per call, per due tuple what is near it and k log k."""
+def sketched(tuples, box, sketch, left, known):
+    """The sketch brought up to date, or a new one: see :func:`goes_on`. ``known`` below 0: there was none."""
+    if known < 0 or not goes_on(sketch, box, left, known):
+        return sketch_of(tuples, box)
+    add_to(tuples, sketch, known)
+    return sketch
+
+
+@kernel
+def fads(tuples, prints, rules, work, published, released, counts, seq, clock, fresh, sketch, finish):
+    """Run FADS over events. O(δ) per call, per due tuple what is near it and k log k.
+
+    ``sketch`` has all held tuples; it is not looked at if nothing is due.
+    """
     n, q = released.box.shape[0], tuples.tree.shape[0]
     head = ZERO
     known = ZERO + fresh
-    if not finish and not _any_due(released.box, clock):
+    if not finish and not any_due(released.box, clock):
         for at in range(clock.number.shape[0]):
             if clock.row[at] >= 0:
                 count_arrival(rules, counts, clock.row[at])
@@ -44,8 +56,8 @@ def fads(tuples, prints, rules, work, published, released, counts, seq, clock, f
         return
     room = Room(
         np.empty(n, np.int64),
-        np.empty(n),
-        np.empty(n, np.int64),
+        np.empty(n + BLOCK),
+        np.empty(n + BLOCK, np.int64),
         np.zeros(rules.people, np.int64),
         np.zeros(1, np.int64),
         np.empty((1, q)),
@@ -53,7 +65,6 @@ def fads(tuples, prints, rules, work, published, released, counts, seq, clock, f
         np.empty((1, q), np.bool_),
         np.empty((1, q), np.int64),
     )
-    sketch = sketch_of(tuples, released.box)
     for at in range(clock.number.shape[0]):
         row = clock.row[at]
         if row >= 0:
@@ -72,8 +83,8 @@ def fads(tuples, prints, rules, work, published, released, counts, seq, clock, f
             head += 1
 
 
-@bare
-def _any_due(box, clock):
+@kernel
+def any_due(box, clock):
     """Whether the oldest held tuple must leave at one of the events; whoever came later is due later."""
     for row in range(box.shape[0]):
         if box[row] == HELD:
@@ -125,7 +136,8 @@ def _nearest(tuples, sketch, rules, work, box, row, known, reach, room):
         seen[rules.person[row]] = room.turn[0]
         _begin_box(tuples, room, row)
         while True:
-            if count >= judged or (left == 0 and count >= rules.k):
+            # where others could still come, who is at hand must not decide where to judge: it hangs on the sketch
+            if count >= judged or (left == 0 and within == reach and count >= rules.k):
                 if holds(rules, rows, ZERO, count, work):
                     return count
                 judged = count + (count // 32 if count > SPARED else 1)

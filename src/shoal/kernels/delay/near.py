@@ -29,7 +29,8 @@ MIXED = np.int32(-1)
 class Sketch(NamedTuple):
     """m tuples, column by column, and what blocks of them have in common."""
 
-    row: np.ndarray  # int64[m]: which they are
+    size: np.ndarray  # int64[1]: m; there is room for more
+    row: np.ndarray  # int64[m]: which they are; below 0 who has left for ever
     value: np.ndarray  # float32[q, m]: scaled numbers, -1 where missing
     node: np.ndarray  # int32[q, L, m]
     low: np.ndarray  # float32[q, blocks]: of the numbers there are
@@ -45,17 +46,21 @@ class Sketch(NamedTuple):
 
 @kernel
 def sketch_of(tuples, box):
-    """A sketch of the tuples that are held now; nobody else will be near anyone. O(n x columns x levels)."""
+    """A sketch of the tuples that are held now, with room for a quarter more. O(n x columns x levels)."""
     q, levels = tuples.tree.shape[0], tuples.node.shape[2]
     row = np.flatnonzero(box == HELD)
     m = row.shape[0]
     if m > 2 * BLOCK:
         row = _ordered(tuples, row)
-    blocks = (m + BLOCK - 1) // BLOCK
+    blocks = (m + m // 4 + BLOCK - 1) // BLOCK + 1
+    most = blocks * BLOCK
+    rows = np.empty(most, np.int64)
+    rows[:m] = row
     made = Sketch(
-        row,
-        np.empty((q, m), np.float32),
-        np.empty((q, levels, m), np.int32),
+        np.zeros(1, np.int64),
+        rows,
+        np.empty((q, most), np.float32),
+        np.empty((q, levels, most), np.int32),
         np.full((q, blocks), np.inf, np.float32),
         np.full((q, blocks), -np.inf, np.float32),
         np.zeros((q, blocks), np.bool_),
@@ -66,16 +71,52 @@ def sketch_of(tuples, box):
         np.empty(blocks, np.int64),
         np.empty(STEPS, np.int64),
     )
-    for block in range(blocks):
-        _describe(tuples, made, block)
+    _extend(tuples, made, m)
     return made
 
 
 @bare
-def _describe(tuples, sketch, block):
-    """Write the columns of a block, and what its tuples have in common."""
-    start = block * BLOCK
-    stop = min(sketch.row.shape[0], start + BLOCK)
+def goes_on(sketch, box, left, known):
+    """Rows have other numbers, as ``left`` of them left for ever; whether the sketch serves still, with all new ones.
+
+    ``known`` rows were there when it was last used. It does not if there is no room, or if most have left.
+    """
+    if sketch.size[0] + box.shape[0] - known > sketch.row.shape[0]:
+        return False
+    held = 0
+    for row in range(box.shape[0]):
+        held += box[row] == HELD
+    if 2 * held < sketch.size[0]:
+        return False
+    for at in range(sketch.size[0]):
+        sketch.row[at] -= left
+    return True
+
+
+@bare
+def add_to(tuples, sketch, known):
+    """Rows from ``known`` on join the sketch, in their order. O(their columns x levels)."""
+    size = sketch.size[0]
+    for row in range(known, tuples.scaled.shape[0]):
+        sketch.row[size] = row
+        size += 1
+    _extend(tuples, sketch, size)
+
+
+@bare
+def _extend(tuples, sketch, size):
+    """The rows up to ``size`` are written now: describe those that are new."""
+    start = sketch.size[0]
+    while start < size:
+        stop = min(size, (start // BLOCK + 1) * BLOCK)
+        _describe(tuples, sketch, start // BLOCK, start, stop)
+        start = stop
+    sketch.size[0] = size
+
+
+@bare
+def _describe(tuples, sketch, block, start, stop):
+    """Write the columns of new tuples of a block, and what all its tuples have in common."""
     rank, deep = tuples.scaled.shape[1], tuples.node.shape[2]
     for j in range(rank):
         if tuples.tree[j]:
@@ -85,13 +126,13 @@ def _describe(tuples, sketch, block):
                         soon = sketch.row[min(at + SOON, stop - 1)]
                         prefetch(tuples.node, (soon * rank + j) * deep)
                     sketch.node[j, level, at] = np.int32(tuples.node[sketch.row[at], j, level] & 0x7FFFFFFF)
-                first = sketch.node[j, level, start]
-                alike = True
+                first = sketch.node[j, level, block * BLOCK]
+                alike = start == block * BLOCK or sketch.common[j, level, block] != MIXED
                 for at in range(start, stop):
                     alike &= sketch.node[j, level, at] == first
                 sketch.common[j, level, block] = first if alike else MIXED
             continue
-        low, high = np.float32(np.inf), np.float32(-np.inf)
+        low, high = sketch.low[j, block], sketch.high[j, block]
         for at in range(start, stop):
             if j == 0:
                 prefetch(tuples.scaled, sketch.row[min(at + SOON, stop - 1)] * rank)
@@ -177,8 +218,9 @@ def _classes_of_numbers(tuples, row, j, bits, key):
 
 @bare
 def _distances(tuples, sketch, row):
-    """A heap of blocks by how far their tuples are from one at least. O(blocks x columns x levels)."""
-    away = sketch.away
+    """A heap of blocks by how far their tuples are from one at least; how many. O(blocks x columns x levels)."""
+    blocks = (sketch.size[0] + BLOCK - 1) // BLOCK
+    away = sketch.away[:blocks]
     for b in range(away.shape[0]):
         away[b] = 0
     for j in range(tuples.tree.shape[0]):
@@ -199,7 +241,8 @@ def _distances(tuples, sketch, row):
                 away[b] += min(apart, weight) if gap else apart
     for b in range(away.shape[0]):
         sketch.number[b] = b
-    heapify(away, sketch.number, away.shape[0])
+    heapify(away, sketch.number, blocks)
+    return blocks
 
 
 @bare
@@ -253,21 +296,21 @@ def _bounds(tuples, sketch, row, start, count):
 def _likely(tuples, sketch, box, row, known, reach, most, near, number):
     """Who may be among the nearest ``most`` within ``reach``, with bounds; how many, and within which distance.
 
-    Blocks end with the one that is farther than ``most`` tuples are that were seen.
+    Blocks end with the one that is farther than ``most`` tuples are that were seen. ``near`` and ``number`` need room
+    for a block more than tuples are held.
     """
     slack = SLACK * np.float32(tuples.tree.shape[0])
     often = sketch.often
     for step in range(STEPS):
         often[step] = 0
-    _distances(tuples, sketch, row)
-    left = sketch.away.shape[0]
+    left = _distances(tuples, sketch, row)
     within = reach
     last = STEPS - 1  # the step up to which tuples are counted
     found = inside = ZERO
     while left > 0 and sketch.away[0] < within + slack:
         start = sketch.number[0] * BLOCK
         left = drop(sketch.away, sketch.number, left)
-        size = min(sketch.row.shape[0], start + BLOCK) - start
+        size = min(sketch.size[0], start + BLOCK) - start
         _bounds(tuples, sketch, row, start, size)
         limit = np.float32(within) + slack
         likely = found

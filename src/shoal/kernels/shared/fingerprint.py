@@ -8,6 +8,7 @@ import numpy as np
 
 from shoal.kernels.compile import kernel
 from shoal.kernels.shared.address import bytes_at, words_at
+from shoal.kernels.shared.words import get_word
 
 MOST_STEPS = 4096  # of a path that are looked at
 _U = np.uint64
@@ -34,21 +35,6 @@ def _round(a, b, c, d):
     return a, b, c, d
 
 
-@kernel(inline="always")
-def _word(data, at):
-    """Eight bytes as a number. Spelled out with unsigned places, so that the compiler makes one load of it."""
-    return (
-        _U(data[at])
-        | _U(data[at + _U(1)]) << _U(8)
-        | _U(data[at + _U(2)]) << _U(16)
-        | _U(data[at + _U(3)]) << _U(24)
-        | _U(data[at + _U(4)]) << _U(32)
-        | _U(data[at + _U(5)]) << _U(40)
-        | _U(data[at + _U(6)]) << _U(48)
-        | _U(data[at + _U(7)]) << _U(56)
-    )
-
-
 @kernel
 def fingerprint(data, start, length, key0, key1):
     """The fingerprint of ``data[start : start + length]``."""
@@ -56,7 +42,7 @@ def fingerprint(data, start, length, key0, key1):
     at = _U(start)
     end = at + _U(length - length % 8)
     while at < end:
-        word = _word(data, at)
+        word = get_word(data, at)
         d ^= word
         a, b, c, d = _round(a, b, c, d)
         a, b, c, d = _round(a, b, c, d)

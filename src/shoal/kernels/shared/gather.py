@@ -3,10 +3,10 @@
 import numpy as np
 
 from shoal.kernels.compile import kernel
-from shoal.kernels.shared.address import bytes_at, words_at
+from shoal.kernels.shared.words import get_word, put_word
 
 _U = np.uint64
-_ZERO, _ONE = _U(0), _U(1)
+_ZERO, _ONE, _EIGHT = _U(0), _U(1), _U(8)
 
 
 @kernel
@@ -14,33 +14,13 @@ def gathered(data, starts, lengths, offsets, out):
     """Copy texts one behind the other; ``offsets`` are where each ends. One of a length below 0 has no bytes."""
     to = _ZERO
     for i in range(starts.size):
-        begin = _U(starts[i])
-        for z in range(_U(max(lengths[i], 0))):
-            out[to] = data[begin + _U(z)]
+        begin, end = _U(starts[i]), to + _U(max(lengths[i], 0))
+        while to + _EIGHT <= end:
+            put_word(out, to, get_word(data, begin))
+            to += _EIGHT
+            begin += _EIGHT
+        while to < end:
+            out[to] = data[begin]
             to += _ONE
+            begin += _ONE
         offsets[i + 1] = np.int64(to)
-
-
-@kernel
-def from_views(handle, starts, lengths, out):
-    """Copy texts that stand in Arrow's views, or behind them, to where each starts.
-
-    ``handle`` is the address of addresses and lengths: of the views, and of the buffers behind them. A view is a length
-    of four bytes and a text of up to twelve, or the length, four bytes of the text, its buffer and its place there.
-    """
-    views = bytes_at(handle, 0)
-    words = words_at(handle, 0)
-    for i in range(starts.size):
-        size = lengths[i]
-        if size <= 0:
-            continue
-        to = _U(starts[i])
-        if size <= 12:
-            begin = _U(16 * i + 4)
-            for z in range(_U(size)):
-                out[to + _U(z)] = views[begin + _U(z)]
-        else:
-            source = bytes_at(handle, 1 + (words[2 * i + 1] & 0xFFFFFFFF))
-            begin = _U(words[2 * i + 1] >> 32)
-            for z in range(_U(size)):
-                out[to + _U(z)] = source[begin + _U(z)]

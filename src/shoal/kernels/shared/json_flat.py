@@ -7,13 +7,17 @@ must end with one.
 import numpy as np
 
 from shoal.kernels.compile import kernel
+from shoal.kernels.shared.words import TOPS, escapes, get_word
 
 _U = np.uint64
 _ZERO, _ONE = _U(0), _U(1)
 NEWLINE, QUOTE, COMMA, MINUS, POINT, COLON, OPENS, CLOSES = 10, 34, 44, 45, 46, 58, 123, 125
 INT, FLOAT, BOOL, TEXT = 0, 1, 2, 3
-MISSING = -1
+# a single value of any kind: SPELLED as its text (7.0 is 7), WRITTEN as JSON has it, quotes and all
+SPELLED, WRITTEN = 4, 5
+MISSING, DOUBTFUL = -1, -2
 ODD = -1
+PLUS = 43
 _IN_TEXT = np.array([byte >= 32 and byte not in (QUOTE, 92) for byte in range(256)])
 _BLANK = np.array([byte in (32, 9, 13) for byte in range(256)])
 _WORDS = np.frombuffer(b"nullfalsetrue", np.uint8)
@@ -62,7 +66,8 @@ def flat_lines(data, names, starts, kinds, values, numbers, lengths):
 
     ``names[starts[j] : starts[j + 1]]`` is the name of column j, ``kinds[j]`` its type. ``values[j, line]`` becomes
     where a text begins, or the number (a float in ``numbers``, which is the same memory); ``lengths[j, line]`` is
-    the text's length, or MISSING. O(bytes).
+    the text's length, or MISSING. Of a value of any kind it is where its spelling begins; DOUBTFUL less its length, if
+    an encoder might spell it otherwise. O(bytes).
     """
     at, size = _ZERO, _U(data.size)  # unsigned: a place that may be negative is checked at every step
     high = data[0]
@@ -80,8 +85,11 @@ def flat_lines(data, names, starts, kinds, values, numbers, lengths):
             if data[at] != QUOTE:
                 return ODD, False
             begin = at + _ONE
-            at, high = _text(data, begin, high)
-            column = _column(data, begin, at, names, starts, order[key])
+            # mostly the key of the line before: then one look is enough
+            at, column = _same(data, begin, names, starts, order[key]), order[key]
+            if at == begin:
+                at, high = _text(data, begin, high)
+                column = _column(data, begin, at, names, starts, order[key])
             if column >= 0:
                 order[key] = column
                 if turn[column] == line:
@@ -96,12 +104,19 @@ def flat_lines(data, names, starts, kinds, values, numbers, lengths):
             if data[at] == QUOTE:
                 begin = at + _ONE
                 at, high = _text(data, begin, high)
-                if data[at] != QUOTE or (column >= 0 and kinds[column] != TEXT):
+                if data[at] != QUOTE or (column >= 0 and kinds[column] < TEXT):
                     return ODD, False
                 if column >= 0:
-                    values[column, line] = np.int64(begin)
-                    lengths[column, line] = np.int64(at - begin)
+                    quote = np.int64(kinds[column] == WRITTEN)
+                    values[column, line] = np.int64(begin) - quote
+                    lengths[column, line] = np.int64(at - begin) + 2 * quote
                 at += _ONE
+            elif column >= 0 and kinds[column] >= SPELLED:
+                at, long = _single(data, at, kinds[column])
+                if at == begin:
+                    return ODD, False
+                values[column, line] = np.int64(begin)
+                lengths[column, line] = long
             elif data[at] == MINUS or 48 <= data[at] < 58:
                 kind = kinds[column] if column >= 0 else np.int64(FLOAT)
                 at, whole, number = _number(data, at, kind)
@@ -135,8 +150,27 @@ def flat_lines(data, names, starts, kinds, values, numbers, lengths):
 
 
 @kernel(inline="always")
+def _same(data, begin, names, starts, column):
+    """Behind a column's name, if that is the key that begins here, in ASCII; else where it begins."""
+    end = begin + _U(starts[column + 1] - starts[column])
+    if end >= _U(data.size):
+        return begin
+    at, z = begin, _U(starts[column])
+    while at < end and data[at] == names[z] and data[at] < 128:
+        at += _ONE
+        z += _ONE
+    return at if at == end and data[at] == QUOTE else begin
+
+
+@kernel(inline="always")
 def _text(data, at, high):
     """Where a text ends that begins here: at its quote, or at what is not of the plain kind; and its bits together."""
+    while at + _U(8) < _U(data.size):
+        word = get_word(data, at)
+        if escapes(word) != _ZERO:
+            break
+        high |= np.uint8(128) if word & TOPS != _ZERO else np.uint8(0)
+        at += _U(8)
     while _IN_TEXT[data[at]]:
         high |= data[at]
         at += _ONE
@@ -207,3 +241,58 @@ def _word(data, at):
             return at + _U(long), word
         first += long
     return at, -1
+
+
+@kernel
+def _single(data, at, kind):
+    """Behind a number or a word, and its length: DOUBTFUL less that where an encoder may spell it otherwise.
+
+    Up to 15 digits are the shortest that name a float, so an encoder writes the same; below .0001 it writes exponents.
+    At its begin if it is neither.
+    """
+    begin = at
+    at, word = _word(data, at)
+    if at > begin:
+        return at, np.int64(at - begin) if word > 0 else np.int64(MISSING)
+    if data[at] == MINUS:
+        at += _ONE
+    first = at
+    while 48 <= data[at] < 58:
+        at += _ONE
+    count = at - first
+    zero = data[first] == 48
+    if count == _ZERO or (zero and count > _ONE):
+        return begin, np.int64(0)
+    whole, some = at, _ZERO
+    sure = count <= _U(18)
+    if data[at] == POINT:
+        at += _ONE
+        lead = _ZERO  # zeros before any other digit
+        while 48 <= data[at] < 58:
+            if data[at] != 48:
+                some = at - whole  # up to here it is more than zeros
+            elif some == _ZERO:
+                lead += _ONE
+            at += _ONE
+        decimals = at - whole - _ONE
+        if decimals == _ZERO:
+            return begin, np.int64(0)
+        if some == _ZERO:
+            sure = count <= _U(15) and (kind == SPELLED or decimals == _ONE)
+        else:
+            sure = count + decimals <= _U(15) and some == decimals and not (zero and lead > _U(3))
+    end = at
+    if data[at] | 32 == 101:  # e or E: an exponent
+        sure = False
+        at += _ONE
+        if data[at] == MINUS or data[at] == PLUS:
+            at += _ONE
+        last = at
+        while 48 <= data[at] < 58:
+            at += _ONE
+        if at == last:
+            return begin, np.int64(0)
+    # minus zero is written in more than one way
+    if not sure or (first > begin and zero and some == _ZERO):
+        return at, np.int64(DOUBTFUL) - np.int64(at - begin)
+    return at, np.int64((end if some > _ZERO or kind == WRITTEN else whole) - begin)

@@ -245,7 +245,7 @@ def decide_all(
         if plain and most == 0 and meta[HEAP] == 0 and (meta[WAITING] == 0 or wait[0] > nows[stop - 1]):
             i = run(
                 i, stop, verdicts, times, subjects, codes, chains, width, limits, zs,
-                ring, pairs, nodes, meta, levels, reasons, counts,
+                ring, pairs, nodes, meta, levels, reasons, counts, i == start,
             )  # fmt: skip
             if i == stop:
                 continue

@@ -27,7 +27,8 @@ from shoal.kernels.zero_delay.sliding import (
 )
 
 RARE, FULL = 1, 7
-AHEAD = 32  # events looked ahead for
+AHEAD = 32  # events for which room is made at a time
+EVENTS_AHEAD, ROWS_AHEAD = 20, 12  # events looked ahead for, and rows to expire
 
 
 @bare(inline="always")
@@ -63,7 +64,7 @@ def fetch_rows(ring, head, last, stride, pairs, nodes):
 @bare
 def run(
     start, stop, verdicts, times, subjects, codes, chains, width, limits, zs,
-    ring, pairs, nodes, meta, levels, reasons, counts,
+    ring, pairs, nodes, meta, levels, reasons, counts, first,
 ):  # fmt: skip
     """Decide events until one is special. Returns which, or ``stop``. There must be room for all of them."""
     stride = U(meta[STRIDE])
@@ -72,15 +73,21 @@ def run(
     # as locals: through the array the compiler would write each of them back at every step
     head, tail, pair_count, node_count = meta[HEAD], meta[TAIL], meta[PAIRS], meta[NODES]
     least, ceiling, most_rows = meta[LEAST], meta[CEILING], meta[ROWS]
-    fetch_events(start, stop, subjects, codes, chains, width, pairs, nodes)
-    fetch_rows(ring, head, min(head + stop - start, tail), stride, pairs, nodes)
+    if first:
+        fetch_events(start, min(start + EVENTS_AHEAD, times.size), subjects, codes, chains, width, pairs, nodes)
+        fetch_rows(ring, head, min(head + ROWS_AHEAD, tail), stride, pairs, nodes)
     i = start
     while i < stop and verdicts[i] == ON_TIME and codes[i] >= 0:
+        # one event each time, so that the memory answers while others are decided
+        fetch_events(
+            i + EVENTS_AHEAD, min(i + EVENTS_AHEAD + 1, times.size), subjects, codes, chains, width, pairs, nodes
+        )
         while head < tail:
             base = (U(head) & ring_mask) * stride
             # rows stand in the order of time, so the first that stays ends the search
             if ring[base] >= limits[i]:
                 break
+            fetch_rows(ring, head + ROWS_AHEAD, min(head + ROWS_AHEAD + 1, tail), stride, pairs, nodes)
             gone_pairs, gone_nodes = drop(ring, base, longest, pairs, nodes)
             pair_count -= gone_pairs
             node_count -= gone_nodes
