@@ -16,6 +16,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
+from shoal.connect.kafka import READ_NOW
 from shoal.core.keys import KeyRing
 from shoal.policy.load import load
 from shoal.runtime.kafka.provision.provision import Provisioner
@@ -28,6 +29,7 @@ from shoal.runtime.kafka.serve.worker import Worker
 
 NUMBER = itertools.count()
 GUARD = 600.0  # seconds after which a test that hangs is given up: no measure of speed
+OPEN = 2.0  # seconds until who asks where a group stands hears that a transaction is open: then we ask again
 SECRET = "ab" * 32
 KEYS = KeyRing({"default": {1: bytes.fromhex(SECRET)}})
 WARD = """
@@ -50,7 +52,7 @@ def threads() -> int:
 def drain(cluster: Any, topic: str, isolation: str = "read_committed") -> list[Any]:
     """Everything a topic holds; by default what was committed."""
     settings = {"group.id": "test", "enable.auto.commit": False, "enable.partition.eof": True, "log_level": 0}
-    reader = Consumer({**cluster.login(), **settings, "isolation.level": isolation})
+    reader = Consumer({**cluster.login(), **settings, **READ_NOW, "isolation.level": isolation})
     partitions = len(reader.list_topics(topic, timeout=30).topics[topic].partitions)
     if isolation == "read_committed":
         settle(cluster, topic, partitions)
@@ -228,7 +230,7 @@ class Stage:
         places = [TopicPartition(self.topic, p) for p in range(self.partitions)]
 
         def behind(reader: Consumer) -> int:
-            return sum(max(0, p.offset) for p in reader.committed(places, timeout=30))
+            return sum(max(0, p.offset) for p in reader.committed(places, timeout=OPEN))
 
         try:
             return self._ask(f"shoal-{self.topic}", behind)
@@ -247,7 +249,7 @@ class Stage:
             return sum(reader.get_watermark_offsets(p, 30)[1] for p in places(reader))
 
         def behind(reader: Consumer) -> int:
-            return sum(max(0, p.offset) for p in reader.committed(places(reader), timeout=30))
+            return sum(max(0, p.offset) for p in reader.committed(places(reader), timeout=OPEN))
 
         try:
             # a commit is marked on its partitions a moment after it has happened: until then, who reads only what is

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import msgspec
 import polars as pl
@@ -13,10 +14,12 @@ import pytest
 from confluent_kafka import Producer
 from stage import KEYS, WARD
 
-from shoal.connect.kafka import KafkaError
+from shoal.connect.kafka import KafkaError, topics_of
 from shoal.policy.load import load
+from shoal.runtime.kafka.provision import control
 from shoal.runtime.kafka.provision.control import Control, send, wait_for_rest
 from shoal.runtime.kafka.provision.provision import Provisioner
+from shoal.runtime.kafka.serve import transactions, worker
 from shoal.runtime.kafka.serve.service import Service
 from shoal.runtime.kafka.serve.worker import Worker
 from shoal.verifier import verify
@@ -143,7 +146,8 @@ def test_a_wrong_password_and_a_missing_topic_end_it_with_a_clear_word(stage):
     here.apply()
 
 
-def test_the_source_deleted_while_running_ends_it(stage):
+def test_the_source_deleted_while_running_ends_it(stage, monkeypatch):
+    monkeypatch.setattr(worker, "SILENT", 1.0)
     here = stage(WARD)
     here.send(patients(100))
     service = Background(here)
@@ -167,8 +171,10 @@ def test_poison_and_giants_become_pointers_and_the_rest_goes_on(stage):
     assert len(here.drain(f"{here.topic}.ward")) == 50
 
 
-def test_no_broker_at_the_start_is_told_and_tried_again(stage, tmp_path):
+def test_no_broker_at_the_start_is_told_and_tried_again(stage, monkeypatch):
     """The broker comes later; the service waits for it."""
+    for room in (control, transactions):
+        monkeypatch.setattr(room, "topics_of", partial(topics_of, timeout=1.0))
     here = stage(WARD)
     file = here.folder / "admin.properties"
     right = file.read_text()

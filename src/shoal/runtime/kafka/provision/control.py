@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from shoal.connect.kafka import TIMEOUT, KafkaError, internal, kind_of, library, missing, told, topics_of
+from shoal.connect.kafka import READ_NOW, TIMEOUT, KafkaError, internal, kind_of, library, missing, told, topics_of
 from shoal.runtime.kafka.serve.membership import group_of
 
 Word = Literal["pause", "resume", "reload"]
@@ -80,7 +80,7 @@ class Control:
 def order_now(properties: Mapping[str, Any], source: str) -> Order:
     """The order in force; none was given where there is no control topic yet."""
     try:
-        control = Control({**properties, "log_level": 0}, source)
+        control = Control({**properties, **READ_NOW, "log_level": 0}, source)
     except KafkaError as error:
         if error.name == "missing":
             return Order()

@@ -14,8 +14,11 @@ from shoal.core.schema import Schema
 from shoal.core.time import EventTime, micros
 from shoal.masks.base import dtype_of, text_of
 from shoal.policy.paths import tree
+from shoal.runtime.kafka.formats.flat_records import FlatRecords
 from shoal.runtime.kafka.regions.blocks import UNTIMED
 from shoal.views.types import decoder, getters, in_utc
+
+EXACT = 2.0**53  # whole numbers up to here are exact as floats
 
 
 class Glance:
@@ -33,6 +36,10 @@ class Glance:
         self._getters = dict(getters(root)) if self._columns else {}
         self._nothing = self._decode(b"{}") if self._decode is not None else None
         self._names = [n for n in names if n in self._columns]
+        # times are numbers or texts, mostly always the same
+        loose = self._time is not None and self._columns[self._time].type is None
+        as_number = [FlatRecords(self._columns, {str(self._time): pl.Float64()})] if loose else []
+        self._flat = [*as_number, FlatRecords(self._columns)]
 
     @property
     def timed(self) -> bool:
@@ -44,12 +51,30 @@ class Glance:
         nothing = np.full(len(values), UNTIMED, np.int64)
         if self._decode is None:
             return pl.DataFrame({"": nothing}), nothing
+        plain = self._plain(values)
+        if plain is not None:
+            times = nothing if self._time is None else micros(plain[self._time], self._unit)
+            return plain.select(self._names) if self._names else pl.DataFrame({"": nothing}), times
         rows = self._rows(values)
         series = [self._series(name, rows) for name in self._names]
         frame = pl.DataFrame(series) if series else pl.DataFrame({"": nothing})
         if self._time is None:
             return frame, nothing
         return frame, micros(list(map(self._getters[self._time], rows)), self._unit)
+
+    def _plain(self, values: Sequence[bytes]) -> pl.DataFrame | None:
+        """Records of the plain kind, by a compiled loop."""
+        for at, flat in enumerate(self._flat):
+            frame = flat.read(values)
+            if frame is None:
+                continue
+            if len(self._flat) > 1 and frame.schema[str(self._time)] == pl.Float64:
+                largest = frame[str(self._time)].max()
+                if largest is not None and largest > EXACT:  # type: ignore[operator]
+                    continue
+            self._flat.insert(0, self._flat.pop(at))  # the next batch will be alike
+            return frame
+        return None
 
     def _rows(self, values: Sequence[bytes]) -> list[Any]:
         assert self._decode is not None
@@ -100,6 +125,11 @@ class Pace:
         if not len(times):
             return times
         sure = near(times, self._ahead) if confirmed is None else confirmed
+        known = np.flatnonzero(times >= 0) if self.now < 0 else times[:0]
+        if len(known):  # the first that has a time says where it begins
+            first = int(known[0])
+            self.now, self._far = int(times[first]), UNTIMED
+            return np.concatenate([np.full(first, UNTIMED), self.of(times[first:], sure[first:])])
         if self.now >= 0 and self._far < 0:
             steady = np.maximum.accumulate(np.maximum(times, self.now))
             before = np.concatenate([[self.now], steady[:-1]])

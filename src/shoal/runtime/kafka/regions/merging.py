@@ -8,16 +8,16 @@ among all than it was in its own partition.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
-from shoal.runtime.kafka.regions.blocks import UNTIMED, Block, Entry, Mark, SealedError, block_of
+from shoal.runtime.kafka.regions.blocks import UNTIMED, Entries, Entry, Mark, Opened, SealedError, block_of
 from shoal.runtime.kafka.serve.dressed import Dressed
-from shoal.runtime.kafka.serve.output import Record
+from shoal.runtime.kafka.serve.lines import Numbers
+from shoal.runtime.kafka.serve.source_records import Record
 
 if TYPE_CHECKING:
     from shoal.runtime.kafka.serve.stateful import MethodRunner
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_WAITING = 100_000  # records that wait for a slower partition, of one region
 PATIENCE = 30  # ticks (of a second or more, without any block) until nobody is waited for any more
 END = 1 << 62
-_AT = attrgetter("at")
+NONE = Entries.joined([])
 
 
 class State(msgspec.Struct, frozen=True, array_like=True):
@@ -48,7 +48,7 @@ class RegionRunner:
     def __init__(self, inner: MethodRunner, view: str, region: int, state: State | None) -> None:
         self.inner = inner
         self._view, self._region = view, region
-        self._waiting = list(state.waiting) if state is not None else []
+        self._waiting = Entries.of(state.waiting if state is not None else [])
         self._marks = {mark.partition: mark for mark in state.marks} if state is not None else {}
         self._passed = state.passed if state is not None else UNTIMED  # the time up to which records went on
         self._quiet = state.quiet if state is not None else 0
@@ -56,27 +56,26 @@ class RegionRunner:
 
     def push(self, records: Sequence[Record]) -> tuple[Dressed, list[Record]]:
         """See :class:`~shoal.runtime.kafka.serve.stateful.Stateful`."""
-        ready: list[Entry] = []
+        blocks: list[Opened] = []
         for record in records:
             block = block_of(record.value)
             if self._view and block.view != self._view:
                 continue
             if block.region != self._region:
                 raise SealedError("a block stands in another region's partition", where="the topic of regions")
-            ready += self._taken(block)
-        out, bad = self.inner.push(ready)
+            blocks.append(block)
+        out, bad = self.inner.push(self._taken(blocks))
         bad, self._refused = [*self._refused, *bad], []
         return out, bad
 
     def tick(self, now: int) -> Dressed:
         """See :class:`~shoal.runtime.kafka.serve.stateful.Stateful`."""
-        released: list[Entry] = []
-        if self._waiting:
+        released = NONE
+        if len(self._waiting):
             self._quiet += 1
-            released = self._released(END) if self._quiet >= PATIENCE else []
+            released = self._released(END) if self._quiet >= PATIENCE else released
         out, bad = self.inner.push(released)
-        odd = {(r.partition, r.offset) for r in bad}
-        self._refused += [e for e in released if (e.partition, e.offset) in odd]
+        self._refused += [record for record in bad if isinstance(record, Entry)]
         if self.inner.clock is not None:
             out += self.inner.tick(now)
         return out
@@ -84,7 +83,7 @@ class RegionRunner:
     def snapshot(self) -> bytes:
         """See :class:`~shoal.runtime.kafka.serve.stateful.Stateful`."""
         marks = list(self._marks.values())
-        state = State(self.inner.snapshot(), self._waiting, marks, self._passed, self._quiet, self._refused)
+        state = State(self.inner.snapshot(), self._waiting.each(), marks, self._passed, self._quiet, self._refused)
         return msgspec.msgpack.encode(state)
 
     @property
@@ -96,7 +95,7 @@ class RegionRunner:
     def clock(self) -> int | None:
         """See :class:`~shoal.runtime.kafka.serve.stateful.Stateful`."""
         now = self.inner.clock
-        return max(0, self._passed) if now is None and self._waiting else now
+        return max(0, self._passed) if now is None and len(self._waiting) else now
 
     @property
     def withheld(self) -> int:
@@ -116,7 +115,7 @@ class RegionRunner:
     @property
     def oldest(self) -> int | None:
         """See :class:`~shoal.runtime.kafka.serve.stateful.Stateful`."""
-        times = [self._waiting[0].timestamp] if self._waiting else []
+        times = self._waiting.timestamps[:1].tolist()
         return min([*times, *([] if self.inner.oldest is None else [self.inner.oldest])], default=None)
 
     @property
@@ -124,30 +123,59 @@ class RegionRunner:
         """See :class:`~shoal.runtime.kafka.serve.stateful.Stateful`."""
         return self.inner.judged
 
-    def _taken(self, block: Block) -> list[Entry]:
-        """Take one block; answers what goes on now. By blocks, not by batches of them: a replay must do the same."""
-        known = self._marks
+    def _taken(self, blocks: Sequence[Opened]) -> Entries:
+        """Take blocks; answers what goes on now. By blocks, not by batches of them: a replay must do the same."""
+        if not blocks:
+            return NONE
+        # where each stands among all; the records themselves are moved once, when all is decided
+        every = Entries.joined([self._waiting, *(block.entries for block in blocks)])
+        waiting, begin = np.arange(len(self._waiting)), len(self._waiting)
+        ready = [waiting[:0]]
+        for block in blocks:
+            new = begin + self._new(block)
+            begin += len(block.entries)
+            if len(new) and not len(waiting) and (every.ats[new] == UNTIMED).all():
+                ready.append(new)  # without a time there is no order to keep
+                continue
+            waiting = np.concatenate([waiting, new])
+            if (np.diff(every.ats[waiting]) < 0).any():
+                # stable: records of one partition keep their order
+                waiting = waiting[np.argsort(every.ats[waiting], kind="stable")]
+            live = [mark.at for mark in self._marks.values() if not mark.ended]
+            upto = UNTIMED if len(self._marks) < block.of else min(live, default=END)
+            count = self._count(every.ats[waiting], upto)
+            ready.append(waiting[:count])
+            waiting = waiting[count:]
+        self._waiting = every.take(waiting).packed()
+        return every.take(np.concatenate(ready))
+
+    def _new(self, block: Opened) -> Numbers:
+        """Which records of a block were not here before; what it says of partitions is known then."""
+        known, entries = self._marks, block.entries
         # exactly once, whoever wrote it how often: what a partition's mark has passed was here before
-        new = [e for e in block.entries if (mark := known.get(e.partition)) is None or e.offset >= mark.next]
+        passed = np.zeros(int(entries.partitions.max(initial=0)) + 1, np.int64)
+        for partition in set(entries.partitions.tolist()) & known.keys():
+            passed[partition] = known[partition].next
         # a partition that has ended goes on by further records, or by a new reader, who may find some: others wait for
         # it again, or they would outrun it after every restart. An older word, said again, does not wake it
         known |= {
             m.partition: m for m in block.marks if (old := known.get(m.partition)) is None or _age(m) >= _age(old)
         }
         self._quiet = 0
-        if new and new[0].at == UNTIMED and not self._waiting and all(e.at == UNTIMED for e in new):
-            return new  # without a time there is no order to keep
-        self._waiting += new
-        self._waiting.sort(key=_AT)  # stable: records of one partition keep their order
-        live = [mark.at for mark in known.values() if not mark.ended]
-        return self._released(UNTIMED if len(known) < block.of else min(live, default=END))
+        return np.flatnonzero(entries.offsets >= passed[entries.partitions])
 
-    def _released(self, upto: int) -> list[Entry]:
-        """Those that wait, up to this time; and the oldest, if too many wait."""
-        count = max(bisect_right(self._waiting, upto, key=_AT), len(self._waiting) - MOST_WAITING)
-        out, self._waiting = self._waiting[:count], self._waiting[count:]
-        if out:
-            self._passed = max(self._passed, out[-1].at)
+    def _count(self, ats: Numbers, upto: int) -> int:
+        """How many of those that wait go on, up to this time; and the oldest, if too many wait."""
+        count = max(int(np.searchsorted(ats, upto, "right")), len(ats) - MOST_WAITING)
+        if count:
+            self._passed = max(self._passed, int(ats[count - 1]))
+        return count
+
+    def _released(self, upto: int) -> Entries:
+        """Those that wait, up to this time."""
+        count = self._count(self._waiting.ats, upto)
+        out = self._waiting.take(slice(count))
+        self._waiting = self._waiting.take(slice(count, None)).packed()
         return out
 
 

@@ -6,7 +6,7 @@ Whether a record can be masked is asked by who publishes it; here only a glance 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from shoal.core.keys import KeyRing
 from shoal.core.time import AHEAD, EventTime
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.provision.served import Served
-from shoal.runtime.kafka.regions.blocks import LARGEST, UNTIMED, Block, BlockCodec, Entry, Mark
+from shoal.runtime.kafka.regions.blocks import LARGEST, UNTIMED, BlockCodec, Entries, Mark, Packed
 from shoal.runtime.kafka.regions.cells import Cuts, RegionNumbers
 from shoal.runtime.kafka.regions.glance import Glance, Pace, near
 from shoal.runtime.kafka.regions.partitioner import Partitioner, partitioner_of
 from shoal.runtime.kafka.regions.wish import regions_of
-from shoal.runtime.kafka.serve.output import Record
+from shoal.runtime.kafka.serve.lines import Lines, Numbers
+from shoal.runtime.kafka.serve.source_records import Record, Records, whole
+
+ROOM = 64  # bytes that a record takes in a block beside its value and its key
 
 
 class Router:
@@ -44,7 +47,7 @@ class Router:
 
     def forget(self) -> None:
         """What was held is committed."""
-        self._held: dict[str, list[list[Entry]]] = {r: [[] for _ in range(n)] for r, n in self._regions.items()}
+        self._held: dict[str, list[list[Entries]]] = {r: [[] for _ in range(n)] for r, n in self._regions.items()}
         self._moved.clear()
         self._new: list[Mark] = []
         self.held = 0
@@ -66,24 +69,23 @@ class Router:
             self._ended.discard(partition)
             self._moved.discard(partition)
 
-    def take(self, records: list[Record]) -> None:
+    def take(self, batch: Sequence[Record]) -> None:
         """Hold a batch, parted."""
-        full = [r for r in records if r.value is not None]
-        frame, times = self._glance.read([r.value or b"" for r in full])
-        at = self._paced(full, times)
-        entries = [
-            Entry(r.partition, r.offset, r.key, r.value, r.timestamp, moment)
-            for r, moment in zip(full, at, strict=True)
-        ]
+        records = Records.of(batch)
+        full = records.full()
+        lines = Lines.of(full.values)
+        frame, times = self._glance.read(lines)
+        entries = Entries(full, self._paced(full, times), lines)
         for role, partitioner in self.partitioners.items():
             served, held = self._served[role], self._held[role]
             regions = partitioner.of(frame, times)
             if served.starts:
-                begun = np.fromiter((served.begun(r.partition, r.offset) for r in full), np.bool_, len(full))
+                places = zip(full.partitions.tolist(), full.offsets.tolist(), strict=True)
+                begun = np.fromiter((served.begun(*place) for place in places), np.bool_, len(full))
                 regions = np.where(begun, regions, -1)
             for region, mine in _by_region(regions):
-                held[region] += [entries[i] for i in mine]
-        reached = {r.partition: r.offset + 1 for r in records}
+                held[region].append(entries if len(mine) == len(entries) else entries.take(mine))
+        reached = records.reached()
         self._next |= reached
         self._moved |= reached.keys()
         self._ended -= self._moved
@@ -105,13 +107,15 @@ class Router:
         self._new = [mark for p in sorted(self._next) if (mark := self._mark(p)) != self._told.get(p)]
         for role, regions in self._held.items():
             name = self._served[role].name
-            for region, entries in enumerate(regions):
-                parts = list(_parts(entries))
-                for part in parts[:-1]:
-                    yield region, self._codec.sealed(Block(name, region, self._of, [], part))
-                last = parts[-1] if parts else []
-                if last or (self._new and self._glance.timed):
-                    yield region, self._codec.sealed(Block(name, region, self._of, self._new, last))
+            for region, held in enumerate(regions):
+                *parts, last = _parts(Entries.joined(held))
+                for part in parts:
+                    yield region, self._sealed(name, region, [], part)
+                if len(last) or (self._new and self._glance.timed):
+                    yield region, self._sealed(name, region, self._new, last)
+
+    def _sealed(self, name: str, region: int, marks: list[Mark], entries: Entries) -> bytes:
+        return self._codec.sealed(Packed.of_entries(name, region, self._of, marks, entries))
 
     def committed(self) -> None:
         """It happened: what was said is known, and the next commit begins."""
@@ -130,18 +134,18 @@ class Router:
         begun = self._begun.get(partition, 0)
         return Mark(partition, self._next[partition], self._paces[partition].now, ended, begun)
 
-    def _paced(self, records: list[Record], times: np.ndarray) -> list[int]:
+    def _paced(self, records: Records, times: Numbers) -> Numbers:
         if not self._glance.timed:
-            return [UNTIMED] * len(records)
-        partitions = np.fromiter((r.partition for r in records), np.int64, len(records))
+            return np.full(len(records), UNTIMED)
+        partitions = records.partitions
         out, sure = np.empty(len(records), np.int64), near(times, self._ahead)
         for partition in np.unique(partitions).tolist():
             mine = partitions == partition
             out[mine] = self._paces.setdefault(partition, Pace(self._ahead)).of(times[mine], sure[mine])
-        return out.tolist()
+        return out
 
 
-def _by_region(regions: RegionNumbers) -> Iterator[tuple[int, list[int]]]:
+def _by_region(regions: RegionNumbers) -> Iterator[tuple[int, Numbers]]:
     """Which records belong to each region, in their order; below 0 stands what belongs to none."""
     if not len(regions):  # a batch may hold ticks alone
         return
@@ -149,23 +153,18 @@ def _by_region(regions: RegionNumbers) -> Iterator[tuple[int, list[int]]]:
     found, first = np.unique(regions[order], return_index=True)
     for region, mine in zip(found.tolist(), np.split(order, first[1:]), strict=True):
         if region >= 0:
-            yield region, mine.tolist()
+            yield region, mine
 
 
-def _parts(entries: list[Entry]) -> Iterator[list[Entry]]:
-    """Records that fit into one block."""
-    if sum(len(e.value or b"") + len(e.key or b"") for e in entries) + 64 * len(entries) <= LARGEST:
-        if entries:
-            yield entries
-        return
-    part: list[Entry] = []
-    size = 0
-    for entry in entries:
-        length = len(entry.value or b"") + len(entry.key or b"") + 64
-        if part and size + length > LARGEST:
-            yield part
-            part, size = [], 0
-        part.append(entry)
+def _parts(entries: Entries) -> Iterator[Entries]:
+    """Records that fit into one block each, at least one of them, if an empty one."""
+    sizes = Lines.of(entries.values).lengths + ROOM
+    if entries.keys is not None:
+        sizes = sizes + whole(len(key or b"") for key in entries.keys)
+    begin = size = 0
+    for at, length in enumerate(sizes.tolist()) if sizes.sum() > LARGEST else ():
+        if at > begin and size + length > LARGEST:
+            yield entries[begin:at]
+            begin, size = at, 0
         size += length
-    if part:
-        yield part
+    yield entries[begin:] if begin else entries

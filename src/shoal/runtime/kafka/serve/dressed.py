@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from operator import itemgetter, length_hint
 from typing import Any, TypeVar
@@ -108,5 +108,7 @@ class Dressed:
                 wait(topic, self.values[at], key, self.partitions[at], self.timestamps[at])
 
 
-def _picked(column: Sequence[Item], order: list[int]) -> list[Item]:
+def _picked(column: list[Item], order: list[int]) -> list[Item]:
+    if column and column.count(column[0]) == len(column):  # times and partitions mostly are all the same
+        return column
     return list(itemgetter(*order)(column)) if len(order) > 1 else [column[at] for at in order]

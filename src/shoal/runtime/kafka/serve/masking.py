@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 import msgspec
+import numpy as np
 
 from shoal.connect.kafka import KafkaError
 from shoal.core.errors import InputError
@@ -14,8 +15,9 @@ from shoal.policy.document import Policy
 from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.provision.served import Served
 from shoal.runtime.kafka.serve.dressed import Dressed
-from shoal.runtime.kafka.serve.output import COARSE, ROOM, Disguise, Record, coarse_times
+from shoal.runtime.kafka.serve.output import COARSE, ROOM, Disguise, coarse_times
 from shoal.runtime.kafka.serve.shards import Shard
+from shoal.runtime.kafka.serve.source_records import Record, Records, chosen
 from shoal.runtime.kafka.serve.stateful import remembers
 from shoal.views.records import RecordGate
 from shoal.views.role_view import RoleView
@@ -41,11 +43,11 @@ class Masking:
             for role, served in self._served.items()
         }
 
-    def take(self, records: list[Record], shards: Mapping[int, Sequence[Shard]]) -> None:
+    def take(self, batch: Sequence[Record], shards: Mapping[int, Sequence[Shard]]) -> None:
         """Mask a batch and hold it for the commit, where the records of all batches are mixed."""
+        records = Records.of(batch)
         dead = self._take_plain(records)
-        for partition in dict.fromkeys(r.partition for r in records) if self.stateful else ():
-            mine = [r for r in records if r.partition == partition]
+        for partition, mine in records.by_partition() if self.stateful else ():
             for shard in shards[partition]:
                 out, bad = shard.push(mine)
                 self.pending[shard.role] += out
@@ -81,27 +83,26 @@ class Masking:
         self.pending: dict[str, Dressed] = {role: Dressed() for role in self._served}
         self.dead: list[tuple[Record, list[str]]] = []  # with the views that cannot read it
 
-    def _take_plain(self, records: list[Record]) -> dict[tuple[int, int], tuple[Record, list[str]]]:
+    def _take_plain(self, records: Records) -> dict[tuple[int, int], tuple[Record, list[str]]]:
         """The views that remember nothing; answers the records that cannot be read, and by which views."""
         if self._plain is None:
             return {}
-        values = [r.value for r in records]
-        full, tombstones = records, []
-        if None in values:  # seldom: most batches are not looked through more often than they must be
-            full, tombstones = [r for r in records if r.value is not None], [r for r in records if r.value is None]
-            values = [r.value for r in full]
-        done = self._plain.many(values)  # type: ignore[arg-type]  # no tombstones among them
-        refused = {at for at, _ in done.refused}
-        kept = [r for at, r in enumerate(full) if at not in refused] if refused else full
-        dead = {(r.partition, r.offset): (r, list(self._plain.roles)) for r in (full[at] for at in sorted(refused))}
-        early = self._latest > 0 and any(r.offset < self._latest for r in records)
+        full = records.full()
+        tombstones = [] if full is records else [r for r in records if r.value is None]
+        done = self._plain.many(full.values)
+        refused = sorted({at for at, _ in done.refused})
+        kept = full.take(np.delete(np.arange(len(full)), refused)) if refused else full
+        dead = {(r.partition, r.offset): (r, list(self._plain.roles)) for r in (full[at] for at in refused)}
+        early = self._latest > 0 and bool((records.offsets < self._latest).any())
         timed, times = kept, coarse_times(kept)
         for role, made in zip(self._plain.roles, done.views, strict=True):
             disguise, mine, gone = self.disguises[role], kept, tombstones
             if early:
-                begun = [self._served[role].begun(r.partition, r.offset) for r in kept]
-                mine, made = [r for r, b in zip(kept, begun, strict=True) if b], _only(made, begun)
-                gone = [r for r in tombstones if self._served[role].begun(r.partition, r.offset)]
+                begun = self._served[role].begun
+                places = zip(kept.partitions.tolist(), kept.offsets.tolist(), strict=True)
+                since = np.flatnonzero([begun(*place) for place in places])
+                mine, made = kept.take(since), chosen(made, since)
+                gone = [r for r in tombstones if begun(r.partition, r.offset)]
             mine, made, odd = self._encoded(role, mine, made)
             for record in odd:
                 dead.setdefault((record.partition, record.offset), (record, []))[1].append(role)
@@ -112,28 +113,22 @@ class Masking:
                 self.pending[role] += [d for r in gone if (d := disguise.dress(r, None)) is not None]
         return dead
 
-    def _encoded(
-        self, role: str, records: list[Record], values: list[bytes]
-    ) -> tuple[list[Record], list[bytes], list[Record]]:
+    def _encoded(self, role: str, records: Records, values: list[bytes]) -> tuple[Records, list[bytes], list[Record]]:
         """Records and values as the view's topic carries them, and the records whose values its format refuses."""
         if self._codec is None and max(map(len, values), default=0) <= ROOM:
             return records, values, []
         kept, out, odd = [], [], []
-        for record, value in zip(records, values, strict=True):
+        for at, value in enumerate(values):
             try:
                 made = value if self._codec is None else self._codec.encode(role, value)
             except KafkaError:  # the registry's fault, not the record's
                 raise
             except InputError:
-                odd.append(record)
+                odd.append(records[at])
                 continue
             if len(made) > ROOM:
-                odd.append(record)
+                odd.append(records[at])
             else:
                 out.append(made)
-                kept.append(record)
-        return kept, out, odd
-
-
-def _only(values: list[bytes], chosen: list[bool]) -> list[bytes]:
-    return [value for value, is_chosen in zip(values, chosen, strict=True) if is_chosen]
+                kept.append(at)
+        return records.take(np.array(kept, np.int64)), out, odd

@@ -12,41 +12,34 @@ of their commit instead of their own, and those of one group share a partition, 
 from __future__ import annotations
 
 import hashlib
-import struct
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 
 from shoal.core.errors import PolicyError
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.policy.document import View
 from shoal.runtime.kafka.serve.dressed import Dressed, Outgoing
+from shoal.runtime.kafka.serve.lines import Numbers
+from shoal.runtime.kafka.serve.source_records import Record, Records
 
 COARSE = 60_000  # milliseconds
 ROOM = (
     950_000  # bytes of a value: masks may make it longer, and clients and brokers take a million unless told otherwise
 )
 BLOCK = 16  # neighbours in the source whose partitions one hash draws, four bytes each
-KNOWN = 4096  # blocks whose partitions are kept: records of a region come from many partitions in turns
+KNOWN = 32_768  # blocks whose partitions are kept: records of a region come from many partitions in turns
+SHIFT = 60 - 20  # a block's number is its partition's, moved up by so many bits, and its own
+NO_BLOCKS = (np.full(1, -1), np.zeros((1, BLOCK), np.int64))  # one that no record stands in: never none at all
 
 
 UNTIMED = 0  # a record that gets the time of its commit
 
 
-class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One record of the source: where it stood, and what it carried."""
-
-    partition: int
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-
-
 def coarse_times(records: Sequence[Record]) -> list[int]:
     """The whole minutes of records: all that any role may see of when they were sent."""
-    return [r.timestamp // COARSE * COARSE for r in records]
+    times: list[int] = (Records.of(records).timestamps // COARSE * COARSE).tolist()
+    return times
 
 
 class Disguise:
@@ -59,7 +52,7 @@ class Disguise:
                 f"expected drop, pseudonym or pass, found {self._kind!r}", where=f"views.{view.name}.service.key"
             )
         self._partitions = partitions
-        self._drawn: dict[tuple[int, int], tuple[int, ...]] = {}  # of the blocks asked for last
+        self._blocks, self._drawn = NO_BLOCKS  # those asked for last, and what they drew
         self._secret = keys.derive(DEFAULT, "view records", role=view.name, domain=source)
 
     @property
@@ -89,7 +82,8 @@ class Disguise:
             pairs = zip(records, values, strict=True)
             made = Dressed.of(d for r, v in pairs if (d := self.dress(r, v)) is not None)
             return made if times is not None else Dressed(made.values, made.partitions, None, made.keys)
-        partitions = [self.partition_at(r.partition, r.offset) for r in records] if self._partitions > 1 else None
+        stood = Records.of(records)
+        partitions = self.partitions_at(stood.partitions, stood.offsets) if self._partitions > 1 else None
         return Dressed(values, partitions, times)  # type: ignore[arg-type]  # no tombstones among them
 
     def partition_by(self, by: bytes) -> int:
@@ -98,14 +92,35 @@ class Disguise:
 
     def partition_at(self, partition: int, offset: int) -> int:
         """Where a record without a key goes: drawn by the role's own key from where it stood, a block per hash."""
-        block = (partition, offset // BLOCK)
-        drawn = self._drawn.get(block)
-        if drawn is None:
-            if len(self._drawn) >= KNOWN:
-                self._drawn.clear()
-            drawn = struct.unpack(f">{BLOCK}I", self._hash(b"place", b"%d:%d" % block, 4 * BLOCK))
-            self._drawn[block] = drawn
-        return drawn[offset % BLOCK] % self._partitions
+        return self.partitions_at(np.array([partition]), np.array([offset]))[0]
+
+    def partitions_at(self, partitions: Numbers, offsets: Numbers) -> list[int]:
+        """:meth:`partition_at` of many records."""
+        blocks = (partitions << SHIFT) | (offsets // BLOCK)
+        # records of one partition mostly come in stretches: blocks are looked up where another begins
+        new = np.ones(len(blocks), np.bool_)
+        new[1:] = blocks[1:] != blocks[:-1]
+        rows = self._rows(blocks[new])[np.cumsum(new) - 1]
+        out: list[int] = (self._drawn[rows, offsets % BLOCK] % self._partitions).tolist()
+        return out
+
+    def _rows(self, blocks: Numbers) -> Numbers:
+        """The rows of these blocks among those that are drawn, which are in their order."""
+        rows = np.searchsorted(self._blocks, blocks)
+        known = self._blocks[np.minimum(rows, len(self._blocks) - 1)] == blocks
+        if known.all():
+            return rows
+        if len(self._blocks) >= KNOWN:
+            self._blocks, self._drawn = NO_BLOCKS
+            known[:] = False
+        more = np.unique(blocks[~known])
+        draws = b"".join(self._hash(b"place", b"%d:%d" % divmod(b, 1 << SHIFT), 4 * BLOCK) for b in more.tolist())
+        every = np.concatenate([self._blocks, more])
+        order = np.argsort(every, kind="stable")
+        self._blocks = every[order]
+        drawn = np.frombuffer(draws, ">u4").astype(np.int64).reshape(-1, BLOCK)
+        self._drawn = np.concatenate([self._drawn, drawn])[order]
+        return np.searchsorted(self._blocks, blocks)
 
     def shuffle(self, outgoing: Dressed, commit: bytes) -> Dressed:
         """The records of one commit in an order of the role's own."""

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from shoal.connect.kafka import internal
 from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
@@ -21,8 +23,9 @@ from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.dressed import Dressed
 from shoal.runtime.kafka.serve.journal import Trouble
-from shoal.runtime.kafka.serve.output import Disguise, Record
+from shoal.runtime.kafka.serve.output import Disguise
 from shoal.runtime.kafka.serve.shards import Shard, records_of
+from shoal.runtime.kafka.serve.source_records import Records
 from shoal.runtime.kafka.state.changelog import VERSION, Changelog, Found, Position, Reader, Seal, Tick
 
 SAMPLE = 500  # records to warm up with
@@ -39,15 +42,17 @@ class _Return:
     before: int = 0  # how many ticks that has seen
     ticks: list[Tick] = field(default_factory=list)
 
-    def push(self, records: list[Record]) -> int:
+    def push(self, records: Records) -> int:
         """Take records of its partition in silence, each tick in its place; answers how many were taken."""
-        mine = [r for r in records if self.shard.next <= r.offset < self.position.next]
+        at = records.offsets
+        mine = records.take(np.flatnonzero((at >= self.shard.next) & (at < self.position.next)))
         count = len(mine)
-        while self.ticks and mine and self.ticks[0].next <= mine[-1].offset:
+        while self.ticks and len(mine) and self.ticks[0].next <= mine.offsets[-1]:
             tick = self.ticks.pop(0)
-            self.shard.push([r for r in mine if r.offset < tick.next])
+            before = int((mine.offsets < tick.next).sum())  # the offsets of a partition rise
+            self.shard.push(mine[:before])
             self.shard.tick(tick)
-            mine = [r for r in mine if r.offset >= tick.next]
+            mine = mine[before:]
         self.shard.push(mine)
         return count
 
@@ -124,7 +129,7 @@ class Restorer:
             few = records_of(reader.read({0: low}, {0: min(high, low + SAMPLE)}), self._decode)
         for role, disguise in views.items():
             work = stateful.start(self._policy, role, 0, self._keys, disguise, None)
-            work.push([r for r in few if r.value is not None])
+            work.push(few.full())
             stateful.start(self._policy, role, 0, self._keys, disguise, work.snapshot())
 
     def _fresh(self, role: str, view: str, partition: int, disguise: Disguise, snapshot: bytes | None) -> Shard:
@@ -182,13 +187,12 @@ class Restorer:
             ends = {p: max(b.position.next for b in backs) for p, backs in behind.items()}
             with Reader(self._properties, self._topic) as reader:
                 for records in self._batches(reader.read(starts, ends)):
-                    for partition in dict.fromkeys(r.partition for r in records):
-                        part = [r for r in records if r.partition == partition]
+                    for partition, part in records.by_partition():
                         self._counters.replayed += sum(back.push(part) for back in behind[partition])
         for back in returns:
             back.end()
 
-    def _batches(self, messages: Iterable[Any]) -> Iterable[list[Record]]:
+    def _batches(self, messages: Iterable[Any]) -> Iterable[Records]:
         rest = iter(messages)
         while batch := records_of(itertools.islice(rest, BATCH), self._decode):
             yield batch

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from operator import methodcaller
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from shoal.connect.kafka import KafkaError
 from shoal.core.errors import InputError
 from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.dressed import Dressed
-from shoal.runtime.kafka.serve.output import Record
+from shoal.runtime.kafka.serve.source_records import Record, Records
 from shoal.runtime.kafka.state.changelog import (
     VERSION,
     Position,
@@ -57,11 +59,13 @@ class Shard:
 
     def push(self, records: Sequence[Record]) -> tuple[Dressed, list[Record]]:
         """Take records of this partition; those it has seen before it skips."""
-        new = [r for r in records if r.offset >= self.next]
-        if not new:
+        new = Records.of(records)
+        if len(new) and new.offsets[0] < self.next:
+            new = new.take(np.flatnonzero(new.offsets >= self.next))
+        if not len(new):
             return Dressed(), []
-        out = self.work.push([r for r in new if r.value is not None])
-        self.next = new[-1].offset + 1
+        out = self.work.push(new.full())
+        self.next = int(new.offsets[-1]) + 1
         self.unsaved += len(new)
         self.dirty, self.ended, self.moved = True, False, time.monotonic()
         return out
@@ -122,24 +126,31 @@ class Shard:
         return key, self.seal.close(value, key, self.partition)
 
 
-def records_of(messages: Iterable[Any], decode: Callable[[bytes], bytes] | None = None) -> list[Record]:
+def records_of(messages: Iterable[Any], decode: Callable[[bytes], bytes] | None = None) -> Records:
     """Messages of the source as records; what a codec cannot read, or is too large to publish, no view can read."""
-    if decode is None:
-        found = list(messages)
-        if max((len(value) for m in found if (value := m.value()) is not None), default=0) <= LARGEST:
-            return [Record(m.partition(), m.offset(), m.key(), m.value(), m.timestamp()[1]) for m in found]
-        messages = found
-    out = []
-    for message in messages:
-        value = message.value()
-        if value is not None and len(value) > LARGEST:
-            value = b""
-        if decode is not None and value:
-            try:
-                value = decode(value)
-            except KafkaError:  # it is not the record's fault: try again later
-                raise
-            except InputError:
-                value = b""
-        out.append(Record(message.partition(), message.offset(), message.key(), value, message.timestamp()[1]))
-    return out
+    found = list(messages)
+    values = list(map(_VALUE, found))
+    if decode is not None:
+        values = [_decoded(value, decode) for value in values]
+    elif max(map(len, filter(None, values)), default=0) > LARGEST:
+        values = [_taken(value) for value in values]
+    return Records.read(found, values)
+
+
+def _taken(value: bytes | None) -> bytes | None:
+    return b"" if value is not None and len(value) > LARGEST else value
+
+
+def _decoded(value: bytes | None, decode: Callable[[bytes], bytes]) -> bytes | None:
+    value = _taken(value)
+    if not value:
+        return value
+    try:
+        return decode(value)
+    except KafkaError:  # it is not the record's fault: try again later
+        raise
+    except InputError:
+        return b""
+
+
+_VALUE = methodcaller("value")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from shoal.core.columns import CARRIED
@@ -25,7 +26,8 @@ from shoal.runtime.kafka.formats.record_frames import RecordFrames, refuse_lists
 from shoal.runtime.kafka.regions.merging import RegionRunner, state_of
 from shoal.runtime.kafka.regions.wish import regions_of
 from shoal.runtime.kafka.serve.dressed import Dressed
-from shoal.runtime.kafka.serve.output import UNTIMED, Disguise, Record
+from shoal.runtime.kafka.serve.output import UNTIMED, Disguise
+from shoal.runtime.kafka.serve.source_records import Record, Records
 from shoal.runtime.kafka.serve.window_runner import WindowRunner
 from shoal.streams.base import Reason, StreamMethod
 from shoal.views.role_view import RoleView
@@ -214,16 +216,14 @@ class MethodRunner:
 
     def push(self, records: Sequence[Record]) -> tuple[Dressed, list[Record]]:
         """See :class:`Stateful`."""
-        frame, refused = self._frames.read([r.value or b"" for r in records])
+        kept = Records.of(records)
+        frame, refused = self._frames.read(kept.values)
         # a refused record must not be fed: it would be counted as a person, and have an outcome of its own
-        bad = set(refused)
-        kept = [r for at, r in enumerate(records) if at not in bad] if bad else records
-        if kept:
-            self._sent.append((self._runner.first, kept[0].timestamp))
-            beside = [
-                pl.Series(OFFSET, [r.offset for r in kept], dtype=pl.Int64),
-                pl.Series(KEY, self._keys(kept), dtype=pl.String),
-            ]
+        if refused:
+            kept = kept.take(np.delete(np.arange(len(records)), refused))
+        if len(kept):
+            self._sent.append((self._runner.first, int(kept.timestamps[0])))
+            beside = [pl.Series(OFFSET, kept.offsets), pl.Series(KEY, self._keys(kept), dtype=pl.String)]
             self._runner.feed(pl.DataFrame([*frame.get_columns(), *beside]))
         return self._published(), [records[at] for at in refused]
 
@@ -285,10 +285,10 @@ class MethodRunner:
         beside = self._runner.beside
         return (0, 0) if beside is None else (beside.checked, beside.unjudged)
 
-    def _keys(self, records: Sequence[Record]) -> list[str | None]:
-        if not self._disguise.keeps_keys:
+    def _keys(self, records: Records) -> list[str | None]:
+        if records.keys is None or not self._disguise.keeps_keys:
             return [None] * len(records)
-        return [None if r.key is None else r.key.hex() for r in records]
+        return [None if key is None else key.hex() for key in records.keys]
 
     def _published(self) -> Dressed:
         out = Dressed()
@@ -313,10 +313,9 @@ class MethodRunner:
             drawn = {box: self._disguise.partition_by(msgspec.json.encode(box)) for box in set(boxes)}
             shown = list(map(self._disguise.key_of, keys)) if self._disguise.keeps_keys else None
             return Dressed([*values], [drawn[box] for box in boxes], [UNTIMED] * len(values), shown)
-        offsets = frame[OFFSET].to_list() if stands else [0] * frame.height
-        records = [
-            Record(self._partition, offset, key, None, UNTIMED) for offset, key in zip(offsets, keys, strict=True)
-        ]
+        offsets = frame[OFFSET].fill_null(0).to_numpy() if stands else np.zeros(frame.height, np.int64)
+        here, untimed = np.full(frame.height, self._partition), np.full(frame.height, UNTIMED)
+        records = Records(values, here, offsets, untimed, keys if self._disguise.keeps_keys else None)
         if min(numbers, default=0) >= 0:
             return self._disguise.dress_many(records, values, None)
         # what was invented draws its own partition

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from shoal.connect.kafka import TIMEOUT, KafkaError, committed, library, missing, produce, told, topics_of
 from shoal.runtime.kafka.serve.dressed import Dressed
 from shoal.runtime.kafka.state.changelog import owner_of
 
+LINGER = 1000  # milliseconds
 OPEN = 20.0  # seconds a transaction may stay open: then its coordinator aborts it
 
 
@@ -40,15 +42,18 @@ class Transactions:
                 # readers of committed records wait behind an open transaction: a killed worker may hold them up so long
                 # at most
                 "transaction.timeout.ms": int(OPEN * 1000),
-                # a commit flushes anyway; until then a few milliseconds make batches out of single records
-                "linger.ms": 5,
+                # a commit sends all at once, whatever this says; while records linger for milliseconds only, the client
+                # asks again and again whether it is time, which costs as much as sending them
+                "linger.ms": LINGER,
                 "error_cb": self._failed.append,
             }
         )
+        # a login that is refused is told at once by a question, and only at the end of its time by what follows
+        topics_of(self._producer, self._failed, "starting transactions")
         try:
             self._producer.init_transactions(TIMEOUT)
         except self._kafka.KafkaException as error:
-            raise told(self._cause(error.args[0]), "starting transactions") from None
+            raise told(error.args[0], "starting transactions") from None
 
     def close(self) -> None:
         """End the client. What is not committed is gone: the broker aborts it."""
@@ -95,20 +100,26 @@ class Transactions:
         """:meth:`write` for many."""
         records.hand_over(topic, self._producer.produce, self.write)
 
-    def keep(self, topic: str, partition: int, records: list[tuple[bytes, bytes]]) -> int:
-        """Records that belong together; answers the offset of the first once the broker has them."""
-        placed: list[int] = []
+    def keep(self, topic: str, groups: Sequence[tuple[int, list[tuple[bytes, bytes]]]]) -> list[int]:
+        """Records that belong together, of a partition each; answers the offsets of the first ones.
 
-        def arrived(error: Any, message: Any) -> None:
+        Once the broker has them all: to wait for each group by itself would take as often as long.
+        """
+        placed: list[list[int]] = [[] for _ in groups]
+
+        def arrived(mine: list[int], error: Any, message: Any) -> None:
             if error is None:
-                placed.append(message.offset())
+                mine.append(message.offset())
 
-        for key, value in records:
-            self.write(topic, value, key, partition, on_delivery=arrived)
+        for (partition, records), mine in zip(groups, placed, strict=True):
+            for key, value in records:
+                self.write(topic, value, key, partition, on_delivery=partial(arrived, mine))
         # half a snapshot would be taken for a whole one at the next start
-        if self._producer.flush(TIMEOUT) or len(placed) != len(records):
+        if groups and (
+            self._producer.flush(TIMEOUT) or any(len(m) != len(r) for m, (_, r) in zip(placed, groups, strict=True))
+        ):
             raise LostError("the state could not be written", where="kafka")
-        return min(placed)
+        return [min(mine) for mine in placed]
 
     def end_others(self, group: str, partitions: list[Any], say: Callable[[str], None]) -> None:
         """A transaction about our partitions stays open: who wrote their last commit is dead or has lost them."""
@@ -128,11 +139,6 @@ class Transactions:
             _bounded(self._producer.abort_transaction, TIMEOUT)
         except (self._kafka.KafkaException, LostError):
             return  # fenced or unreachable: the broker aborts it by itself
-
-    def _cause(self, error: Any) -> Any:
-        """A refused login is told by callback only."""
-        self._producer.poll(0.5)
-        return next((e for e in self._failed if e.name() == "_AUTHENTICATION"), error)
 
 
 def _bounded(call: Callable[..., None], *words: Any) -> None:

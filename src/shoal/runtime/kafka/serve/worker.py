@@ -46,6 +46,7 @@ from shoal.runtime.kafka.state.changelog import Changelog, Seal, note_of
 ALONE = Membership()
 SILENT = 10.0  # seconds without a record before we look whether the source is still there
 COMMIT_RECORDS = 20_000  # records of a view held for one commit
+ROUTED_RECORDS = 60_000  # and on their way to regions: those of a small block cost more
 
 
 class Fill(NamedTuple):
@@ -88,7 +89,8 @@ class Worker:
         self._commit_every, self._batch, self._how = commit_every, batch, membership
         checked_name(membership.name)
         self._policy, self._keys, self._say = policy, keys, say
-        self._codec: Codec | None = BlockCodec(keys, codec) if of_regions else codec
+        # blocks are opened as a source's records are decoded; what leaves has the views' codec
+        self._codec, self._written_by = (BlockCodec(keys, codec) if of_regions else codec), codec
         self._stream: Repartition | None = None  # the first stage, if a view asks for it
         self._served: Mapping[str, Served] | None = fill.served if fill is not None else None
         self._upto: Mapping[int, int] | None = fill.upto if fill is not None else None
@@ -127,7 +129,7 @@ class Worker:
         self._starts = {r: {} if counted else s.starts for r, s in {**self._views, **others}.items()}
         if others:
             self._stream = Repartition(self._policy, self._keys, self._properties, others, self._out)
-        self._masking = Masking(self._policy, self._keys, self._views, self._codec)
+        self._masking = Masking(self._policy, self._keys, self._views, self._written_by)
         topics = [one.topic for one in self._views.values()]
         counts = self._out.partitions([*topics, self._changelog])
         self._room = counts[self._changelog]  # partitions of the source that were there when it was applied
@@ -215,8 +217,9 @@ class Worker:
                 if self._binding is not None:  # and so is one that was made again
                     self._binding.check(None, topic_id(self._admin, self._topic))
                 heard = read
-            held = max(self._masking.fullest, self._stream.router.held if self._stream is not None else 0)
-            if held >= COMMIT_RECORDS or time.monotonic() >= due:
+            routed = self._stream.router.held if self._stream is not None else 0
+            full = self._masking.fullest >= COMMIT_RECORDS or routed >= ROUTED_RECORDS
+            if full or time.monotonic() >= due:
                 self._commit()
                 took.append(time.monotonic() - read)
                 last = read
@@ -244,9 +247,9 @@ class Worker:
             messages = [m for m in messages if m.offset() < self._upto.get(m.partition(), 0)]
         records = records_of(messages, decode)
         self._masking.take(records, self._shards)
-        if self._stream is not None and records:
+        if self._stream is not None and len(records):
             self._stream.router.take(records)
-        self._positions |= {record.partition: record.offset + 1 for record in records}
+        self._positions |= records.reached()
         self.counters.read += len(records)
 
     def _tick(self) -> None:
@@ -300,12 +303,12 @@ class Worker:
 
     def _keep(self, shards: list[Shard], leaving: Collection[int], ticks: list[tuple[int, bytes, bytes]]) -> None:
         """State into the changelog: snapshots that are due, then ticks and positions."""
-        for shard in shards:
-            if shard.partition in leaving or shard.wants_snapshot():
-                pieces = shard.snapshot()
-                shard.since = self._out.keep(self._changelog, shard.partition, pieces)
-                self.counters.snapshots += 1
-                self.counters.state_bytes[shard.role] = sum(len(value) for _, value in pieces)
+        due = [shard for shard in shards if shard.partition in leaving or shard.wants_snapshot()]
+        taken = [(shard.partition, shard.snapshot()) for shard in due]
+        for shard, (_, pieces), first in zip(due, taken, self._out.keep(self._changelog, taken), strict=True):
+            shard.since = first
+            self.counters.snapshots += 1
+            self.counters.state_bytes[shard.role] = sum(len(value) for _, value in pieces)
         for partition, key, value in ticks:
             self._out.write(self._changelog, value, key, partition)
         for shard in shards:

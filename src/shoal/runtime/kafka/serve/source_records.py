@@ -1,0 +1,147 @@
+"""Records of the source as columns: an object per record, made and taken apart again, costs as much as its mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter, methodcaller
+from typing import Any, Self, TypeVar
+
+import msgspec
+import numpy as np
+
+from shoal.runtime.kafka.serve.lines import Lines, Numbers
+
+Item = TypeVar("Item")
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One record of the source: where it stood, and what it carried."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+
+
+class Records(Sequence[Record]):
+    """Records of the source; looked at one by one they are :class:`Record`.
+
+    ``keys`` is none where no record has one.
+
+    >>> some = Records.of([Record(0, 7, None, b"{}", 0), Record(3, 1, None, b"{}", 0), Record(0, 8, None, b"{}", 0)])
+    >>> [(partition, part.offsets.tolist()) for partition, part in some.by_partition()], some.reached()
+    ([(0, [7, 8]), (3, [1])], {0: 9, 3: 2})
+    """
+
+    __slots__ = ("keys", "offsets", "partitions", "timestamps", "values")
+
+    def __init__(
+        self,
+        values: Sequence[bytes],
+        partitions: Numbers,
+        offsets: Numbers,
+        timestamps: Numbers,
+        keys: list[bytes | None] | None = None,
+    ) -> None:
+        self.values = values  # none for a tombstone, which `full` leaves out
+        self.partitions, self.offsets, self.timestamps = partitions, offsets, timestamps
+        self.keys = keys
+
+    @classmethod
+    def of(cls, records: Sequence[Record]) -> Records:
+        """Records as columns, if they are not yet."""
+        if isinstance(records, Records):
+            return records
+        keys = [r.key for r in records]
+        return cls(
+            [r.value for r in records],  # type: ignore[misc]  # see there
+            whole(r.partition for r in records),
+            whole(r.offset for r in records),
+            whole(r.timestamp for r in records),
+            keys if any(key is not None for key in keys) else None,
+        )
+
+    @classmethod
+    def read(cls, messages: Sequence[Any], values: list[bytes]) -> Records:
+        """Messages of a client, and the values of theirs that are taken."""
+        keys: list[bytes | None] = list(map(_KEY, messages))
+        return cls(
+            values,
+            whole(map(_PARTITION, messages)),
+            whole(map(_OFFSET, messages)),
+            whole(map(_SECOND, map(_TIMESTAMP, messages))),
+            keys if keys.count(None) < len(keys) else None,
+        )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return self.take(at)
+        key = None if self.keys is None else self.keys[at]
+        return Record(int(self.partitions[at]), int(self.offsets[at]), key, self.values[at], int(self.timestamps[at]))
+
+    def __iter__(self) -> Iterator[Record]:
+        return map(Record, *self._columns())
+
+    def _columns(self) -> tuple[Sequence[Any], ...]:
+        keys = [None] * len(self) if self.keys is None else self.keys
+        return self.partitions.tolist(), self.offsets.tolist(), keys, self.values, self.timestamps.tolist()
+
+    def take(self, at: slice | Numbers) -> Self:
+        """Some of them."""
+        keys = None if self.keys is None else chosen(self.keys, at)
+        values = self.values.take(at) if isinstance(self.values, Lines) else chosen(self.values, at)
+        return type(self)(values, self.partitions[at], self.offsets[at], self.timestamps[at], keys)
+
+    def full(self) -> Self:
+        """Those with a value."""
+        if isinstance(self.values, Lines) or None not in self.values:  # seldom
+            return self
+        return self.take(np.array([at for at, value in enumerate(self.values) if value is not None], np.int64))
+
+    def by_partition(self) -> Iterator[tuple[int, Self]]:
+        """The records of each partition, in their order."""
+        for partition in dict.fromkeys(self.partitions.tolist()) if len(self) else ():
+            mine = np.flatnonzero(self.partitions == partition)
+            if len(mine) == len(self):
+                yield partition, self
+                return
+            first, last = int(mine[0]), int(mine[-1]) + 1
+            # a client hands over stretches of single partitions
+            yield partition, self.take(slice(first, last) if last - first == len(mine) else mine)
+
+    def reached(self) -> dict[int, int]:
+        """What comes next of each partition."""
+        if not len(self):
+            return {}
+        # where a stretch of one partition ends
+        last = np.append(np.flatnonzero(self.partitions[1:] != self.partitions[:-1]), len(self) - 1)
+        return dict(zip(self.partitions[last].tolist(), (self.offsets[last] + 1).tolist(), strict=True))
+
+
+def whole(numbers: Iterable[int]) -> Numbers:
+    """Whole numbers as a column.
+
+    >>> whole(map(len, ["a", "bc"])).tolist()
+    [1, 2]
+    """
+    return np.fromiter(numbers, np.int64)
+
+
+def chosen(column: Sequence[Item], at: slice | Numbers) -> list[Item]:
+    """Some of a list, by place.
+
+    >>> chosen(["a", "b", "c"], np.array([2, 0]))
+    ['c', 'a']
+    """
+    if isinstance(at, slice):
+        return list(column[at])
+    places = at.tolist()
+    return list(itemgetter(*places)(column)) if len(places) > 1 else [column[place] for place in places]
+
+
+_PARTITION, _OFFSET, _KEY, _TIMESTAMP = map(methodcaller, ("partition", "offset", "key", "timestamp"))
+_SECOND: Callable[[Any], int] = itemgetter(1)
