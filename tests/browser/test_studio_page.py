@@ -226,6 +226,8 @@ def test_a_stopped_server_is_said(browser: Any) -> None:
         visit.page.select_option("select[name=effort]", "high")
         visit.page.click("text=Make the release")
         visit.page.wait_for_selector("[data-task]")
+        # a page whose script has not come yet cannot say anything
+        visit.page.wait_for_selector("[data-task] .seconds:not(:empty)")
         started.terminate()
         visit.page.wait_for_selector("text=Shoal does not answer")
     finally:

@@ -9,11 +9,16 @@ export function tasks() {
       box.querySelector(".seconds").textContent = `${now.seconds.toFixed(1)} s`;
       falling(box.querySelector(".falling"), now.losses);
       lost(false);
-      if (now.state !== "running") { source.close(); location.reload(); }
+      if (now.state !== "running") { source.close(); again(); }
     };
     source.onerror = () => { if (source.readyState !== EventSource.OPEN) lost(true); };
     addEventListener("pagehide", () => source.close());
   });
+}
+
+// A server that is stopped ends its work first: without a question the browser would show an error page of its own.
+function again() {
+  fetch(location.href, { method: "HEAD" }).then(() => location.reload(), () => lost(true));
 }
 
 export function lost(yes) {
