@@ -9,6 +9,7 @@ TARGET = Path(__file__).resolve().parents[1] / "examples" / "kafka" / "alerts.js
 
 # of a partition that nobody reads yet, every worker that starts says how much is unread
 UNREAD = "sum(max by (partition) (shoal_lag_records))"
+BLOCKS = "sum(max by (region) (shoal_regions_lag_blocks))"
 # name: expression, how long it must hold, how bad, what it means and what to do
 RULES = {
     "ShoalNotReady": (
@@ -29,6 +30,12 @@ RULES = {
         "10m",
         "warn",
         "Records come faster than they are published: start more workers.",
+    ),
+    "ShoalRegionsLag": (
+        f"{BLOCKS} > 100 and deriv({BLOCKS}[10m:1m]) > 0",
+        "10m",
+        "warn",
+        "Records come into regions faster than repartitioned views publish them: start more workers.",
     ),
     "ShoalRecordsLost": (
         "increase(shoal_records_lost_total[10m]) > 0",

@@ -66,6 +66,9 @@ class Asked(TypedDict, total=False):
     keep_order: bool
     waive: str | Sequence[str]
     previous: Any
+    save_model: str | Path
+    model: str | Path
+    append: str | Path
     keys: KeyRing | None
     progress: Progress
 
@@ -82,7 +85,9 @@ def anonymize(data: Any, **asked: Unpack[Asked]) -> Release:
     measured, how high a level it may have. ``policy`` and ``view`` instead of columns: the policy says it all; ``k``,
     ``l``, ``t`` may only make it stronger. ``seed``: drawn in secret; with one the same call gives the same release.
     ``keep_order``: rows as they came; ``waive`` accepts a risk by name: the report says so. ``previous``: earlier
-    releases of the same people (frames or files); the promises must also hold for who has them. ``positions`` of the
+    releases of the same people (frames or files); the promises must also hold for who has them. ``save_model``: a file
+    that later rows join the groups by, with ``model`` instead of everything else; ``append``: the state of a growing
+    table. These files are written before the call returns: rows that were handed out count. ``positions`` of the
     release: which input row each row is, in memory only.
 
     Raises :class:`PromiseError` if a promise cannot be kept; nothing unverified is ever returned.
@@ -132,7 +137,9 @@ def _run(data: Any, asked: dict[str, Any], promising: str | None) -> Release:
     job = job_of(Wishes(asked))
     if promising is not None and not job.promises:
         raise UsageError("this view promises nothing", where=promising, hint="shoal.view makes it")
-    return job.run(data) if progress is None else job.run(data, progress=progress)
+    release = job.run(data) if progress is None else job.run(data, progress=progress)
+    release.settle()  # whoever gets these rows has them: from here on they count
+    return release
 
 
 def verify(data: Any, *, people: Any = None, original: Any = None, **asked: Any) -> Verdict:

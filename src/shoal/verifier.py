@@ -98,8 +98,17 @@ def verify(
     groups = grouped(frame, quasi, sensitive, crowd, levels, whole, labels if every_row else None)
     if register is not None:
         groups = replace(groups, register=register(frame, groups.labels))
-    findings = tuple(p.judge(groups) for p in promises)
-    return Verdict(findings, frame.height, groups.count, groups.unit)
+    findings = [p.judge(groups) for p in promises]
+    if crowd is not None and any(p.follows_people for p in promises):
+        findings += _of_whole_people(groups.together(), promises)
+    return Verdict(tuple(findings), frame.height, groups.count, groups.unit)
+
+
+def _of_whole_people(people: Groups, promises: Sequence[Promise]) -> list[Finding]:
+    """What is promised about sensitive values, of people whose rows read alike taken together, with all they have."""
+    about = [p for p in promises if p.sensitive is not None and p.about == "groups" and not p.follows_people]
+    found = [p.judge(people) for p in about]
+    return [msgspec.structs.replace(f, promise=f"{f.promise}, all rows of a person together") for f in found]
 
 
 def grouped(

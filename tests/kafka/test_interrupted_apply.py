@@ -19,7 +19,7 @@ from test_service import Background
 
 from shoal.policy.load import load
 from shoal.runtime.kafka.provision import backfill as filling
-from shoal.runtime.kafka.provision.audit import Steps
+from shoal.runtime.kafka.provision.audit import History, Steps
 from shoal.runtime.kafka.provision.control import order_now, send
 from shoal.runtime.kafka.provision.provision import Provisioner
 from shoal.runtime.kafka.provision.status import status
@@ -92,6 +92,33 @@ def test_the_next_apply_mends_one_that_was_killed_after_any_step(stage, monkeypa
         service.stop()
     assert numbers(here, f"{here.topic}.ward") == list(range(100))
     assert numbers(here, f"{here.topic}.office.v2") == list(range(100))
+
+
+def test_destroy_takes_away_what_an_apply_that_was_killed_has_made(stage, monkeypatch):
+    here = stage(POLICY.replace("properties: admin.properties", "properties: admin.properties, worker: served"), 1)
+    here.send(patients(5))
+    here.serve()
+    here.write_policy(CHANGED.replace("properties: admin.properties", "properties: admin.properties, worker: served"))
+    written = Steps._write
+
+    def killed(self, step, **more):
+        written(self, step, **more)
+        if step == "made":
+            raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Steps, "_write", killed)
+        with pytest.raises(KilledError):
+            here.apply(allow_wider=True, keys=KEYS)
+    service = Provisioner(load(here.file))
+    assert f"{here.topic}.office.v2" in here.admin.list_topics(timeout=30).topics
+    service.destroy()
+    ours = [name for name in here.admin.list_topics(timeout=30).topics if name.startswith(here.topic)]
+    assert sorted(ours) == [here.topic, f"{here.topic}.shoal.audit"]
+    assert not [right for right in service.cluster.rights() if right.principal == "User:served"]
+    assert not service.cluster.users(["served"])
+    assert service.history() == History()
+    assert status(Provisioner(load(here.file))).left is None
 
 
 def test_a_paused_worker_is_not_ready_and_counts_what_is_unread(stage):

@@ -5,15 +5,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import NewTopic
 from stage import KEYS
 
-from shoal.core.errors import InputError, UsageError
+from shoal.connect.kafka import UnboundError, internal
+from shoal.core.errors import InputError, PromiseError, UsageError
 from shoal.core.keys import KeyRing
 from shoal.policy.load import load
 from shoal.runtime.kafka.provision.provision import Provisioner
-from shoal.runtime.kafka.serve.binding import UnboundError
+from shoal.runtime.kafka.provision.status import status
+from shoal.runtime.kafka.serve.service import HOPELESS
 from shoal.runtime.kafka.serve.worker import Worker
+from shoal.runtime.kafka.state import changelog as log_of_state
 from shoal.runtime.kafka.tools.replay import Replay
 
 pytestmark = pytest.mark.system
@@ -42,12 +44,7 @@ def test_a_source_deleted_and_made_again_stops_the_worker_and_apply_begins_anew(
     here = stage(POLICY, 1)
     here.send(patients(30))
     here.serve()
-    for future in here.admin.delete_topics([here.topic]).values():
-        future.result(30)
-    here.until(lambda: here.topic not in here.admin.list_topics(timeout=30).topics)
-    for future in here.admin.create_topics([NewTopic(here.topic, 1, -1)]).values():
-        future.result(30)
-    here.until(lambda: here.topic in here.admin.list_topics(timeout=30).topics)
+    here.recreate(here.topic)
     here.send(patients(30, 100))
     with pytest.raises(UnboundError, match="deleted and made again"):
         here.worker().run()
@@ -73,6 +70,30 @@ def test_offsets_that_are_gone_or_moved_publish_nothing_twice(stage):
         here.worker().run()
     assert "set it back to 50" in str(told.value)
     assert numbers(here, f"{here.topic}.ward") == list(range(50))
+
+
+def test_a_changelog_that_was_deleted_stops_apply_and_the_worker(stage, monkeypatch):
+    here = stage(POLICY, 1)
+    here.send(patients(30))
+    here.serve()
+    changelog = internal(here.topic, "changelog")
+    here.recreate(changelog, again=False)
+    service = Provisioner(load(here.file))
+    with pytest.raises(PromiseError, match="changelog is gone"):
+        service.apply(service.plan())
+    assert not status(service).well
+    # somebody makes it by hand: nothing on it says what was published
+    here.recreate(changelog)
+    monkeypatch.setattr(log_of_state, "PATIENCE", 0.5)
+    with pytest.raises(UnboundError, match="deleted and made again") as told:
+        here.worker().run()
+    assert "serve destroy" in str(told.value)
+    assert told.value.name in HOPELESS  # a new start mends nothing
+    assert numbers(here, f"{here.topic}.ward") == list(range(30))
+    service.destroy()
+    here.apply(keys=KEYS)
+    here.serve()
+    assert numbers(here, f"{here.topic}.ward") == list(range(30))
 
 
 def test_a_wrong_key_is_refused_at_apply_and_at_start(stage):

@@ -8,7 +8,17 @@ import time
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 from stage import GUARD, KEYS, Stage
 
 from scripts.kafka.broker import MECHANISMS, Cluster
@@ -178,13 +188,21 @@ def test_a_broker_that_hides_whether_everyone_may_read_is_tried(tmp_path, everyo
     try:
         (tmp_path / "strong.properties").write_text("".join(f"{k}={v}\n" for k, v in broker.login().items()))
         text = POLICY.replace("users: [WARD], ", "").replace(", worker: WORKER", "")
+        admin = AdminClient(broker.login())
+        # a producer's right closes the source to all others; what the service makes beside it stays open
+        of_a_producer = ("stage", ResourcePatternType.PREFIXED, "User:sender", "*", AclOperation.WRITE)
+        binding = AclBinding(ResourceType.TOPIC, *of_a_producer, AclPermissionType.ALLOW)
+        # and a trial that was killed left its user
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+        left = UserScramCredentialUpsertion("shoal-probe-1000-ab", info, b"left")
+        for future in (*admin.create_acls([binding]).values(), *admin.alter_user_scram_credentials([left]).values()):
+            future.result(30)
         if everyone:
             with pytest.raises(Exception, match="lets everyone in"):
                 Stage(broker, tmp_path, text, 1)
             return
         here = Stage(broker, tmp_path, text, 1)
         assert status(Provisioner(load(here.file))).well
-        admin = AdminClient(broker.login())
         described = admin.describe_user_scram_credentials().result(30)
         assert not [user for user in described if "probe" in user]
         here.close()

@@ -9,7 +9,7 @@ import time
 
 import msgspec
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import Consumer, KafkaException
 from stage import KEYS
 from test_provision import read
 from test_service import Background
@@ -18,6 +18,8 @@ from scripts.kafka.broker import ROOT
 from shoal.core.errors import PolicyError
 from shoal.policy.load import load
 from shoal.runtime.kafka.provision.provision import Provisioner
+from shoal.runtime.kafka.provision.served import pattern_of
+from shoal.runtime.kafka.provision.status import status
 from shoal.runtime.kafka.serve.worker import Worker
 
 pytestmark = pytest.mark.system
@@ -51,6 +53,20 @@ def numbers(stage, topic: str) -> list[int]:
     return sorted(msgspec.json.decode(m.value())["number"] for m in stage.drain(topic))
 
 
+def following(login: dict[str, str], pattern: str, group: str) -> Consumer:
+    """A reader that stays subscribed to every version of a view."""
+    own = {"group.id": group, "auto.offset.reset": "earliest", "topic.metadata.refresh.interval.ms": 500}
+    reader = Consumer({**login, **own, "log_level": 0})
+    reader.subscribe([pattern])
+    return reader
+
+
+def taken(reader: Consumer, topic: str, seen: list[bytes]) -> list[bytes]:
+    """All that a reader was given of a topic so far."""
+    seen += [m.value() for m in reader.consume(5000, 0.5) if m.error() is None and m.topic() == topic]
+    return seen
+
+
 def test_a_changed_view_is_a_new_version_filled_from_the_log(stage, monkeypatch):
     user = f"lab{time.time_ns()}"
     monkeypatch.setenv(f"SHOAL_PASSWORD_{user.upper()}", "lab-secret")
@@ -62,6 +78,8 @@ def test_a_changed_view_is_a_new_version_filled_from_the_log(stage, monkeypatch)
         here.until(lambda: here.committed() == 1000)
         login = here.cluster.login(user, "lab-secret")
         assert read(login, f"{here.topic}.research", "research.a")
+        follower = following(login, pattern_of(f"{here.topic}.research"), "research.stays")
+        here.until(lambda: bool(follower.consume(5000, 0.5)))
         here.write_policy(text.replace("k: 3", "k: 6"))
         with pytest.raises(PolicyError, match="not what was applied last"):
             Worker(load(here.file), KEYS).run()  # nobody serves what was not applied
@@ -73,6 +91,13 @@ def test_a_changed_view_is_a_new_version_filled_from_the_log(stage, monkeypatch)
     assert not service.failed
     assert f"{here.topic}.research" not in here.admin.list_topics(timeout=10).topics
     rows = [msgspec.json.decode(m.value()) for m in here.drain(f"{here.topic}.research.v2")]
+    # a reader that subscribed once is told of the new version by the cluster itself, and gets all of it
+    seen: list[bytes] = []
+    here.until(lambda: len(taken(follower, f"{here.topic}.research.v2", seen)) == len(rows))
+    follower.close()
+    status_now = status(Provisioner(load(here.file)))
+    assert status_now.patterns["research"] == pattern_of(f"{here.topic}.research")
+    assert status_now.patterns["research"] in str(status_now)
     assert len({r["number"] for r in rows}) == len(rows) > 1300
     assert min(r["number"] for r in rows) < 100  # from the beginning of the log
     assert max(r["number"] for r in rows) > 1300

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import shoal
 from shoal.core.errors import UsageError
 from shoal.core.groups import Groups
 from shoal.core.hierarchy.tree import Tree
@@ -345,6 +346,27 @@ def test_nothing_released_keeps_every_promise_and_says_so(name):
 def test_promises_out_of_range_are_refused(make, words):
     with pytest.raises(UsageError, match=words):
         make()
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [([0, 1, 1], 1.0), ([0, 1, 1], True), ([0, 1, 1], "1"), ([False, True, True], "true"), ([0.5, 1, 1], 1)],
+)
+def test_a_named_value_is_found_however_it_is_written(values, named):
+    groups = Groups(np.zeros(3, np.int32), {"s": pl.Series(values, strict=False)})
+    found = AlphaKAnonymity(0.5, 2, "s", values=(named,)).judge(groups)
+    assert (found.kept, round(found.reached, 3)) == (False, 0.667)
+
+
+def test_values_that_nobody_has_are_told_or_refused_and_not_quoted():
+    frame = pl.DataFrame({"age": [20, 21, 50, 51], "diag": ["E10", "flu", "E10", "flu"]})
+    asked = {"quasi": ["age"], "sensitive": ["diag"], "seed": 1, "method": "mondrian"}
+    with pytest.raises(UsageError, match="none of the values that are named occurs") as refused:
+        shoal.anonymize(frame, promises=[AlphaKAnonymity(0.5, 2, "diag", values=("e10",))], **asked)
+    assert "e10" not in str(refused.value)
+    made = shoal.anonymize(frame, promises=[AlphaKAnonymity(0.5, 2, "diag", values=("E10", "e10"))], **asked)
+    assert "at place 2 does not occur" in made.warnings[0]
+    assert "1 of the 2 values that are named do not occur" in made.report.findings[0].note
 
 
 @pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["c", "a", "b"]), pl.Boolean, pl.Float64, pl.Int64, pl.Date])

@@ -11,7 +11,7 @@ from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartiti
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.connect.kafka import ends_of
+from shoal.connect.kafka import UnboundError, ends_of
 from shoal.core.errors import UsageError
 from shoal.core.keys import KeyRing
 from shoal.policy.load import parse
@@ -22,7 +22,7 @@ from shoal.runtime.kafka.provision.control import members_of
 from shoal.runtime.kafka.provision.key_checks import checks_of, refuse_other_keys, together
 from shoal.runtime.kafka.provision.served import Served, definition, served_next
 from shoal.runtime.kafka.serve import stateful
-from shoal.runtime.kafka.serve.binding import SOURCE, Binding, UnboundError
+from shoal.runtime.kafka.serve.binding import SOURCE, Binding
 from shoal.runtime.kafka.serve.output import Disguise, Record
 from shoal.runtime.kafka.serve.shards import QUIET, Shard
 from shoal.runtime.kafka.serve.transactions import LostError

@@ -224,8 +224,10 @@ def test_alarms_are_raised_by_what_the_page_says_and_by_nothing_else(counters, p
     counters.stand("research", [Waiting(90, 0, 1, None)])
     counters.lost, counters.fresh, counters.dead = 1, 1, 4
     counters.lag = {0: 9_000, 1: 2_000}
+    assert counters.regions is not None
+    counters.regions.lag = {0: 80, 1: 30}
     told = {"ShoalRecordsLost", "ShoalStateLost", "ShoalDeadLetters", "ShoalClocks", "ShoalWithholdsMost"}
-    assert raised(scraped([page.port]), before) == told | {"ShoalSmallestGroup", "ShoalLagGrows"}
+    assert raised(scraped([page.port]), before) == told | {"ShoalSmallestGroup", "ShoalLagGrows", "ShoalRegionsLag"}
     counters.paused = True
     assert {"ShoalPaused", "ShoalNobodyServes"} <= raised(scraped([page.port]), before)
     counters.paused, counters.restoring = False, True

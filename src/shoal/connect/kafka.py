@@ -60,6 +60,16 @@ class KafkaError(InputError):
     name = ""
 
 
+class UnboundError(KafkaError):
+    """Positions or state cannot be trusted: a new start cannot mend it, a person must decide.
+
+    >>> UnboundError("someone moved it", where="kafka").name
+    'unbound'
+    """
+
+    name = "unbound"
+
+
 @dataclass(frozen=True)
 class Source:
     """The Kafka source of a policy, checked: what it says, and where the policy's file is.

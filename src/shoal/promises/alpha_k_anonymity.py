@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.core.comparable import comparable
 from shoal.core.errors import UsageError
 from shoal.core.groups import Finding, Groups
 from shoal.promises.base import Promise, Rule, among
@@ -90,4 +91,8 @@ class AlphaKAnonymity(Promise, frozen=True, tag="alpha-k-anonymity"):
         found = super().judge(groups)
         if not groups.count:
             return found
-        return msgspec.structs.replace(found, note=f"smallest group {int(groups.sizes().min()):,}, asked {self.k:,}")
+        notes = [f"smallest group {int(groups.sizes().min()):,}, asked {self.k:,}"]
+        there = comparable(groups.sensitive[self.column]).unique()
+        if absent := sum(not among(there, [value]).any() for value in self.values):
+            notes.append(f"{absent:,} of the {len(self.values):,} values that are named do not occur")
+        return msgspec.structs.replace(found, note="; ".join(notes))

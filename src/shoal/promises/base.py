@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import msgspec
@@ -147,15 +147,76 @@ class Promise(Spec, frozen=True):
 
 
 def among(values: pl.Series, named: Iterable[Any]) -> NDArray[np.bool_]:
-    """Which of the values are named, however a policy writes them: 1 and "1" are the same.
+    """Which of the values are named, however a policy writes them: 1, 1.0 and "1" are the same, and true and "true".
 
     >>> import polars as pl
     >>> among(pl.Series(["HIV", "flu", None]), ["HIV"]).tolist()
     [True, False, False]
+    >>> among(pl.Series([0, 1]), [1.0]).tolist(), among(pl.Series([False, True]), ["true"]).tolist()
+    ([False, True], [False, True])
     """
+    import numpy as np
     import polars as pl
 
-    return values.cast(pl.String).is_in([str(value) for value in named]).fill_null(False).to_numpy()
+    whole = values.cast(pl.Int8) if values.dtype == pl.Boolean else values
+    if not whole.dtype.is_numeric():
+        spelled = {text for value in named for text in _spellings(value)}
+        return values.cast(pl.String).is_in(sorted(spelled)).fill_null(False).to_numpy()
+    numbers = {number for value in named if (number := _number(value)) is not None}
+    there = [value in numbers for value in whole.unique().to_list()]
+    if not any(there):
+        return np.zeros(len(values), np.bool_)
+    return whole.is_in(whole.unique().filter(pl.Series(there)).implode()).fill_null(False).to_numpy()
+
+
+def unnamed(promises: Iterable[Promise], values: Mapping[str, pl.Series]) -> list[str]:
+    """A warning per promise that names values which nobody has, or an error where it names no others.
+
+    >>> import polars as pl
+    >>> from shoal.promises.alpha_k_anonymity import AlphaKAnonymity
+    >>> unnamed([AlphaKAnonymity(0.5, 2, "diag", values=("HIV", "hiv"))], {"diag": pl.Series(["HIV", "flu"])})
+    ['(0.5, 2)-anonymity of diag: the value that is named at place 2 does not occur, so it protects nobody']
+    """
+    told = []
+    for promise in promises:
+        named = promise.rule().values
+        there = values.get(promise.sensitive or "")
+        if not named or there is None:
+            continue
+        absent = [at for at, value in enumerate(named, 1) if not among(there, [value]).any()]
+        if len(absent) == len(named):
+            raise UsageError(
+                "none of the values that are named occurs in the column: nobody would be protected",
+                where=promise.title,
+                hint="write them as the column does; leave the promise out if nobody has them",
+            )
+        told += [
+            f"{promise.title}: the value that is named at place {at} does not occur, so it protects nobody"
+            for at in absent
+        ]
+    return told
+
+
+def _number(value: Any) -> float | int | None:
+    """The number that is meant, if one is: true is 1, as tables write it."""
+    text = str(value).strip()
+    if text.lower() in ("true", "false"):
+        return int(text.lower() == "true")
+    for kind in (int, float):  # whole numbers first: large ones are no floats
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+def _spellings(value: Any) -> set[str]:
+    """How a text column may write a value: a file has 1 for the 1.0 of a policy, and true for its True."""
+    if isinstance(value, bool):
+        return {str(value), str(value).lower()}
+    if isinstance(value, float) and value.is_integer():
+        return {str(value), str(int(value))}
+    return {str(value)}
 
 
 def lacks_register(promise: Promise) -> UsageError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
@@ -21,8 +20,9 @@ class TrajectoryAnonymity(Promise, frozen=True, tag="trajectory-anonymity"):
     stand in exactly these, so that a pseudonym may be shown and rows of a person may be analysed together.
 
     Protects against finding a person by what is known of any of their rows, or of all of them, and of how many they
-    have. Does not protect against learning a sensitive value that those k people share (add l-diversity), nor against
-    who knows in which order rows came where a column shows it unchanged: make the time a quasi column then.
+    have. Does not protect against learning a sensitive value that those k people share: add l-diversity, which is
+    then judged of rows and of people with all values they have in any row. Nor against who knows in which order rows
+    came where a column shows it unchanged: make the time a quasi column then.
 
     >>> people = np.array([0, 0, 1, 1, 2], np.int32)  # 0 and 1 have two rows each, 2 has one
     >>> TrajectoryAnonymity(2).measure(Groups(np.array([0, 1, 0, 1, 1], np.int32), people=people))[0].tolist()
@@ -66,10 +66,8 @@ class TrajectoryAnonymity(Promise, frozen=True, tag="trajectory-anonymity"):
                 where=self.use,
                 hint="declare the column that does: `subject`",
             )
-        rows = pl.DataFrame({"person": groups.people, "group": groups.labels})
-        paths = rows.sort("person", "group").group_by("person").agg(pl.col("group").cast(pl.String).str.join(","))
-        shared = paths.select("person", pl.len().over("group").alias("crowd"))
-        crowd = rows.join(shared, on="person", how="left", maintain_order="left")["crowd"].to_numpy()
+        people = groups.together()
+        crowd = people.sizes()[people.labels]
         least = np.full(groups.count, np.inf)
         np.minimum.at(least, groups.labels, crowd.astype(np.float64))
         return least, least >= self.k

@@ -11,9 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.groups import Groups
+from shoal.core.known import doubts, refuse_few
 from shoal.core.levels import Levels
 from shoal.core.scale import NARROW, ends_that_help, middle
-from shoal.promises.base import Promise
+from shoal.promises.base import Promise, unnamed
 from shoal.promises.l_diversity import LDiversity
 from shoal.tables.base import TableMethod, looks_at_values
 from shoal.verifier import grouped
@@ -126,3 +127,18 @@ def rerun(method: TableMethod, promises: Sequence[Promise]) -> str:
     if method.blind:
         return BOUNDED
     return DRAWN if method.local_recoding else FIXED
+
+
+def unmet(
+    known: Mapping[str, tuple[int, int]], promises: Sequence[Promise], values: Mapping[str, pl.Series]
+) -> list[str]:
+    """What a policy says about values that are not there: of hierarchies and of promises that name some.
+
+    An error where a hierarchy knows no value at all, or nobody has a value that is named.
+
+    >>> unmet({"zip": (6, 7)}, [], {})
+    ["the hierarchy of column 'zip' knows 6 of 7 values: what it does not know is withheld"]
+    """
+    # a hierarchy that knows not one value would suppress its column: most likely it is another column's
+    refuse_few(known, least=0)
+    return [*doubts(known), *unnamed(promises, values)]

@@ -17,7 +17,6 @@ from shoal import __version__
 from shoal.core.bounds import bounded
 from shoal.core.errors import UsageError
 from shoal.core.frames import from_any
-from shoal.core.known import doubts, refuse_few
 from shoal.core.order import publication_order
 from shoal.core.register import beside_register
 from shoal.core.release import Boxes, Release, nothing, read_alike, recode
@@ -32,7 +31,7 @@ from shoal.release.base import GIVEN, SECRET, Job
 from shoal.release.earlier import Known, nodes_of
 from shoal.release.judge import Judge
 from shoal.release.limits import limits_kept
-from shoal.release.remarks import SMALL, homogeneous, outliers, rerun, spellings
+from shoal.release.remarks import SMALL, homogeneous, outliers, rerun, spellings, unmet
 from shoal.report.columns import masked as with_masks
 from shoal.report.columns import published
 from shoal.report.measured import table_risk
@@ -88,8 +87,7 @@ class TableJob(Job):
         table = code(rows, schema)
         if self.register is not None:
             table = beside_register(table, rows, schema, self.register)
-        # a hierarchy that knows not one value would suppress its column: most likely it is another column's
-        refuse_few(table.known, least=0)
+        doubtful = unmet(table.known, self.promises, {name: s.values for name, s in table.sensitive.items()})
         # limits part a table, and each part is grouped by itself
         method = self.method_for(int(np.bincount(parts_of(table)).min()) if table.limits and table.size else table.size)
         progress(0.1, "grouping")
@@ -109,10 +107,7 @@ class TableJob(Job):
         kept = np.flatnonzero(groups >= 0)[order]
         report = self._report(method, frame, rows, table, labels, boxes, groups, released, verdict)
         columns = published(rows, released, schema, report.loss)
-        doubtful = [
-            *doubts(table.known),
-            *outliers({n: (table.levels[j], often_of(table, j)) for j, n in enumerate(table.names)}),
-        ]
+        doubtful += outliers({n: (table.levels[j], often_of(table, j)) for j, n in enumerate(table.names)})
         notes = [*report.notes, *([] if masked is None else masked.notes), *doubtful]
         report = msgspec.structs.replace(
             report,

@@ -26,7 +26,6 @@ from shoal.connect.pieces import with_texts, write_pieces
 from shoal.core.bounds import bounded
 from shoal.core.domain import Domain
 from shoal.core.errors import OutputError, PromiseError
-from shoal.core.known import doubts, refuse_few
 from shoal.core.order import publication_order
 from shoal.core.release import Release
 from shoal.core.schema import Column, Schema
@@ -50,6 +49,7 @@ from shoal.release.regional.plan import (
 )
 from shoal.release.regional.prepared import Prepared, as_it_is
 from shoal.release.regional.scattered import Room, Scattered, in_order
+from shoal.release.remarks import unmet
 from shoal.release.table import TableJob
 from shoal.report.columns import masked as with_masks
 from shoal.tables.base import Progress, reachable, silent
@@ -109,7 +109,7 @@ class Run:
         # a table without rows has the levels of all values: what is asked of it costs no pass over the data
         table = code(self.rows.empty, schema, domain=domain)
         known = {name: domain.known(name) for name in schema.quasi}
-        refuse_few(known, least=0)
+        doubtful = unmet(known, self.job.promises, domain.values)
         sampler, frequency, withheld = self._counted(domain, schema)
         kept = self.rows.height - sum(withheld.values())
         k = least_people(self.job.promises)
@@ -154,7 +154,7 @@ class Run:
             *self.rows.notes,
             *court.shared(judged),
             *figures.combined_names(adversary, looks, readable),
-            *doubts(known),
+            *doubtful,
         ]
         report = figures.report(plan, made, [*verdict.findings, *found], self.job.title, notes)
         columns = with_masks(figures.published(plan, looks, report.loss), self.job.mask_names())
@@ -172,7 +172,7 @@ class Run:
             left_out=list(report.left_out),
             report=report,
             notes=list(report.notes),
-            warnings=doubts(known),
+            warnings=doubtful,
         )
         # last: whose the rows are is taken away only when nothing more is asked about people
         for piece in pieces:

@@ -13,7 +13,6 @@ import polars as pl
 
 from shoal.core import errors
 from shoal.core.errors import InputError, UsageError
-from shoal.core.known import doubts, refuse_few
 from shoal.core.release import Release
 from shoal.core.schema import Schema
 from shoal.core.table import code, coded
@@ -26,6 +25,7 @@ from shoal.release.regional.choose import LARGEST, refuse_in_regions
 from shoal.release.regional.judging import Court, Judged, added
 from shoal.release.regional.plan import BUCKET, PERSON, SAMPLE, Plan, fewest, regions_of, sensitive_levels
 from shoal.release.regional.prepared import SHOWN, as_it_is
+from shoal.release.remarks import unmet
 from shoal.release.table import TableJob
 from shoal.report.columns import masked as with_masks
 from shoal.runtime.spark import work
@@ -76,7 +76,7 @@ class _Run:
         empty = work.frame_of(rows.limit(0).toArrow())
         table = code(empty, schema, domain=domain)
         known = {name: domain.known(name) for name in schema.quasi}
-        refuse_few(known, least=0)
+        doubtful = unmet(known, job.promises, domain.values)
         frequency = {n: np.zeros(domain.compiled[n][0].size) for n in schema.quasi}
         plan = Plan(
             schema, job.promises, job.method, domain, Regions(*np.zeros((4, 0), np.int64)), frequency, job.draw(), 1
@@ -112,7 +112,7 @@ class _Run:
             *notes,
             *court.shared(judged),
             *figures.combined_names(adversary, looks, readable),
-            *doubts(known),
+            *doubtful,
         ]
         report = figures.report(plan, counted, [*verdict.findings, *found], job.title, all_notes)
         report = msgspec.structs.replace(
@@ -130,7 +130,7 @@ class _Run:
         rows.unpersist()
         return Release(
             data=data, withheld=dict(report.withheld), schema=schema, left_out=list(report.left_out), report=report,
-            notes=list(report.notes), warnings=doubts(known),
+            notes=list(report.notes), warnings=doubtful,
         )  # fmt: skip
 
     def _prepared(self) -> tuple[DataFrame, Schema, Any, tuple[str, ...]]:

@@ -64,8 +64,8 @@ def history_of(entries: Iterable[Mapping[str, Any]]) -> History:
     for entry in entries:
         step = entry.get("step")
         if step is None:
-            # what was taken away says nothing about what comes after it
-            newest = None if entry.get("destroyed") else dict(entry)
+            # what was taken away says nothing about what comes after it, nor does what it found half done
+            newest, left = (None, None) if entry.get("destroyed") else (dict(entry), left)
         elif step == "begun":
             left = msgspec.convert({k: v for k, v in entry.items() if k != "step"}, Applying)
         elif step == "ended":

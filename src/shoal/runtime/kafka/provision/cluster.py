@@ -13,6 +13,7 @@ from shoal.runtime.kafka.provision.layout import Right, Topic
 WAIT = 30.0  # seconds until the cluster must show what was written
 MECHANISM_ITERATIONS = 8192
 STRONGER = "SCRAM-SHA-512"
+PROBE = "shoal-probe-"  # and the second in which it was made
 
 
 class Cluster:
@@ -51,10 +52,11 @@ class Cluster:
         )
         return {resource.name: {k: e.value for k, e in entries.items()} for resource, entries in found}
 
-    def open_to_everyone(self, topic: str) -> bool:
+    def open_to_everyone(self) -> bool:
         """Whether a broker lets users in where no right says so, or checks no rights at all.
 
-        Where a broker hides whether it does, a user without rights is made, tries to see the topic, and is deleted.
+        Where a broker hides whether it does, a user without rights is made, asks for a topic that no right names, and
+        is deleted.
         """
         kind = self._admin.ConfigResource
         nodes = [str(b.id) for b in self._client.list_topics(timeout=10).brokers.values()]
@@ -65,28 +67,38 @@ class Cluster:
             for _, entries in self._results(many, "asking for broker settings")
         ]
         if None in found and True not in found and str(self._properties.get("sasl.mechanism", "")).startswith("SCRAM"):
-            return self._lets_in_anyone(topic)
+            return self._lets_in_anyone()
         # what nobody could tell counts as open
         return any(one is not False for one in found)
 
-    def _lets_in_anyone(self, topic: str) -> bool:
-        """Whether a new user whom no right names sees a topic."""
-        name, password = f"shoal-probe-{secrets.token_hex(8)}", secrets.token_hex(16)
-        self.set_users({name: password})
+    def _lets_in_anyone(self) -> bool:
+        """Whether a new user is let in where no right says so.
+
+        Asked about a name that nobody knows: a single right on a topic, whoever's it is, closes it to all others, and
+        those beside it stay open.
+        """
+        unknown, password = f"{PROBE}{int(time.time())}-{secrets.token_hex(8)}", secrets.token_hex(16)
+        self.delete_users(self._old_probes())
+        self.set_users({unknown: password})
         try:
-            login = {**self._properties, "sasl.username": name, "sasl.password": password, "log_level": 0}
+            login = {**self._properties, "sasl.username": unknown, "sasl.password": password, "log_level": 0}
             client = self._kafka.admin.AdminClient(login)
             end = time.monotonic() + WAIT
             while True:  # a broker may hear of the new login a moment later
                 try:
-                    seen = client.list_topics(topic, timeout=5).topics[topic]
-                    return seen.error is None
+                    found = client.list_topics(unknown, timeout=5).topics[unknown].error
+                    # to all others a broker does not even say that there is no such topic
+                    return found is None or found.name() != "TOPIC_AUTHORIZATION_FAILED"
                 except self._kafka.KafkaException as error:
                     if time.monotonic() > end:
                         raise told(error.args[0], "trying whether a user without rights is let in") from None
         finally:
             # also if it failed: a user made for a trial must not stay
-            self.delete_users([name])
+            self.delete_users([unknown])
+
+    def _old_probes(self) -> list[str]:
+        """Users made for a trial that was killed before it could delete them."""
+        return sorted(user for user in self._every_user() if _is_old_probe(user, time.time()))
 
     def holding(self, names: Iterable[str]) -> list[str]:
         """Which of these topics hold records, or are the source of another policy."""
@@ -101,6 +113,13 @@ class Cluster:
             if used or self.partitions([f"{name}.shoal.audit"]):
                 out.append(name)
         return out
+
+    def _every_user(self) -> list[str]:
+        """All users who can log in by a password that the cluster keeps."""
+        try:
+            return list(self._client.describe_user_scram_credentials().result(WAIT))
+        except self._kafka.KafkaException as error:
+            raise told(error.args[0], "asking for users") from None
 
     def users(self, names: Iterable[str]) -> set[str]:
         """Which of these users can log in."""
@@ -292,3 +311,13 @@ def is_open(settings: Mapping[str, str | None]) -> bool | None:
         return True
     allowed = settings.get("allow.everyone.if.no.acl.found", "false")
     return None if allowed is None else allowed != "false"
+
+
+def _is_old_probe(user: str, now: float) -> bool:
+    """Whether a user was made for a trial that must be over.
+
+    >>> [_is_old_probe("shoal-probe-1000-ab", now) for now in (1030, 2000)], _is_old_probe("ann", 2000)
+    ([False, True], False)
+    """
+    made = user.removeprefix(PROBE).partition("-")[0]
+    return user.startswith(PROBE) and made.isdecimal() and int(made) + 4 * WAIT < now

@@ -22,7 +22,7 @@ from shoal.runtime.kafka.provision.key_checks import Checks, checks_of, refuse_o
 from shoal.runtime.kafka.provision.layout import Layout, Topic, layout
 from shoal.runtime.kafka.provision.plan import Plan
 from shoal.runtime.kafka.provision.refusals import at_home_nowhere, check, is_ours, paths_of, refuse_closeness
-from shoal.runtime.kafka.provision.served import Served, former_topics, served_next, served_of
+from shoal.runtime.kafka.provision.served import Served, begun_topics, former_topics, served_next, served_of
 from shoal.runtime.kafka.regions.wish import cost_told, routed, topics_for
 from shoal.runtime.kafka.serve.membership import group_of
 from shoal.runtime.kafka.serve.stateful import reuse_told, reuses
@@ -98,6 +98,8 @@ class Provisioner:
             f"the topic {name} holds what no applied view of this policy has written (delete it, if nobody needs it)"
             for name in taken
         ]
+        if before is not None and not anew:
+            refusals += self._forgotten(half=left is not None)
         if self.only != "topics":
             known = {user for view in before["views"].values() for user in view["users"]} if before else set()
             if self.only is None:  # else someone else makes them: a directory, certificates, tokens
@@ -192,12 +194,14 @@ class Provisioner:
 
         The audit topic stays, and says who did it, unless ``audit`` is to go, too.
         """
-        topic, last = self.source.topic, self.last_applied()
-        served = former_topics(last)
+        topic, history = self.source.topic, self.history()
+        last, served = history.newest, former_topics(history.newest)
         wanted = layout(self.policy, self.cluster.partitions([topic]).get(topic, 1), served)
         # whoever was let in last, too, though the policy may have forgotten them since
         former = {u for v in (last or {"views": {}})["views"].values() for u in v["users"]}
-        topics, roles = {*wanted.topics, *served.values(), *topics_for(topic)}, {*wanted.views, *served}
+        begun = begun_topics(history.left)  # an apply that did not end has made them
+        topics = {*wanted.topics, *served.values(), *begun.values(), *topics_for(topic)}
+        roles = {*wanted.views, *served, *begun}
         now, people = self.cluster.rights(), wanted.principals | {f"User:{u}" for u in (*former, wanted.worker)}
         mine = {r for r in now if r.principal in people and is_ours(r, topics, roles, self.source)}
         mine |= now & wanted.rights
@@ -206,7 +210,7 @@ class Provisioner:
         kept = internal(topic, "audit")
         there = sorted(self.cluster.partitions(topics if audit else topics - {kept}))
         self.cluster.delete_topics(there)
-        if last is not None and not audit:
+        if (last is not None or history.left is not None) and not audit:
             log = Audit(self.properties, topic)
             log.write({"at": int(time.time()), "by": log.by, "dataset": self.policy.dataset, "destroyed": True})
         # what a group has read of the source says nothing about views that are made anew
@@ -238,13 +242,27 @@ class Provisioner:
         """The topics an apply that did not end was filling: they are deleted, and made again if they are wanted."""
         if left is None:
             return set()
-        begun = served_of({"served": left.served})
-        names = {begun[role].topic for role in left.new if role in begun} - set(former.values())
-        half = set(self.cluster.partitions(names))
+        half = set(self.cluster.partitions(set(begun_topics(left).values()) - set(former.values())))
         changes += [Change("delete", "topic", name, "left of an apply that did not end") for name in sorted(half)]
         if half:
             steps.append(lambda: self.cluster.delete_topics(half))
         return half
+
+    def _forgotten(self, *, half: bool) -> list[str]:
+        """Changelogs that were applied and are gone: an empty one in their place would say that nothing was published.
+
+        ``half``: an apply that did not end may not have made those of regions yet.
+        """
+        regions, of_regions, _ = topics_for(self.source.topic)
+        names = {internal(self.source.topic, "changelog")}
+        if not half and self.cluster.partitions([regions]):
+            names.add(of_regions)
+        gone = sorted(names - self.cluster.partitions(names).keys())
+        return [
+            f"{name} is gone, and with it what says how far views are published (`shoal serve destroy`, then `apply`, "
+            "publishes them anew)"
+            for name in gone
+        ]
 
     def _topics(self, wanted: Layout, gone: Set[str], changes: list[Change], steps: list[Callable[[], None]]) -> None:
         there = {name: n for name, n in self.cluster.partitions(wanted.topics).items() if name not in gone}
@@ -348,7 +366,7 @@ class Provisioner:
             switch.append(lambda: self.cluster.grant(missing - own))
         paths = paths_of(now - surplus - left, wanted, principals)
         refusals = [f"{r.principal} has a path to {r.name}" for r in sorted(paths)]
-        if self.cluster.open_to_everyone(wanted.source):
+        if self.cluster.open_to_everyone():
             refusals.append(
                 "the broker lets everyone in where no right says otherwise, or does not say that it does not "
                 "(take allow.everyone.if.no.acl.found out of its settings: without it nobody is let in)"

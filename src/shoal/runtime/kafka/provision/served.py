@@ -106,9 +106,34 @@ def served_next(
         # an apply that was killed may have published under its version already: never two definitions under one name
         if tried is not None and tried.version >= version:
             version = tried.version if tried.definition == wanted else tried.version + 1
-        topic = first_topic(policy, role) + (f".v{version}" if version > 1 else "")
+        topic = first_topic(policy, role) + _suffix(version)
         out[role] = Served(topic, _fresh(topic), wanted, version)
     return out
+
+
+def first_name(served: Served) -> str:
+    """The topic of the first version of a view that is served.
+
+    >>> first_name(Served("patients.ward.v3", "", "", version=3))
+    'patients.ward'
+    """
+    return served.topic.removesuffix(_suffix(served.version))
+
+
+def _suffix(version: int) -> str:
+    return f".v{version}" if version > 1 else ""
+
+
+def pattern_of(topic: str) -> str:
+    r"""What readers subscribe to once and for all, by the first topic of a view: every version of it.
+
+    Clients take a name that begins with ``^`` as a regular expression.
+
+    >>> print(pattern_of("patients.ward"))
+    ^patients\.ward(\.v[0-9]+)?$
+    """
+    named = topic.replace(".", r"\.")
+    return rf"^{named}(\.v[0-9]+)?$"
 
 
 def _fresh(topic: str) -> str:
@@ -119,6 +144,12 @@ def _fresh(topic: str) -> str:
 def former_topics(entry: Mapping[str, Any] | None) -> dict[str, str]:
     """The topics of the views applied last, by role."""
     return {role: served.topic for role, served in served_of(entry).items()}
+
+
+def begun_topics(left: Applying | None) -> dict[str, str]:
+    """The topics that an apply which did not end was filling, by role."""
+    begun = served_of({"served": left.served} if left is not None else None)
+    return {role: begun[role].topic for role in (left.new if left is not None else ()) if role in begun}
 
 
 def served_of(entry: Mapping[str, Any] | None) -> dict[str, Served]:

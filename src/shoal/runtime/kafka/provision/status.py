@@ -12,7 +12,9 @@ from shoal.runtime.kafka.provision.audit import Applying
 from shoal.runtime.kafka.provision.backfill import Log
 from shoal.runtime.kafka.provision.control import members_of, order_now
 from shoal.runtime.kafka.provision.provision import Provisioner
-from shoal.runtime.kafka.provision.served import served_of
+from shoal.runtime.kafka.provision.served import first_name, pattern_of, served_of
+from shoal.runtime.kafka.regions.wish import routed, topics_for
+from shoal.runtime.kafka.serve.membership import group_of
 from shoal.runtime.provision.change import Change
 
 
@@ -42,7 +44,9 @@ class Status(msgspec.Struct, frozen=True):
     workers: tuple[Member, ...] = ()
     unread: dict[int, int] = {}  # offsets of the source before the group, by partition
     versions: dict[str, int] = {}  # by view
+    patterns: dict[str, str] = {}  # what readers subscribe to, whatever the version
     epochs: dict[str, tuple[int, ...]] = {}  # of the keys the views were applied with
+    regions: dict[int, int] = {}  # blocks before the second stage of repartitioned views, by region
 
     @property
     def well(self) -> bool:
@@ -51,7 +55,10 @@ class Status(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         lines = [f"{summary(self.last)}; {len(self.drift)} changes pending"]
-        lines += [f"{role}: {topic}, version {self.versions[role]}" for role, topic in self.topics.items()]
+        lines += [
+            f"{role}: {topic}, version {self.versions[role]} (readers stay subscribed to {self.patterns[role]})"
+            for role, topic in self.topics.items()
+        ]
         lines += [f"key {name}: epoch {max(known)} seals, of {len(known)}" for name, known in self.epochs.items()]
         lines += [str(change) for change in self.drift]
         lines += [f"! wider: {w}" for w in self.wider]
@@ -65,6 +72,8 @@ class Status(msgspec.Struct, frozen=True):
             lines += [f"  {worker}" for worker in self.workers]
             nobody = sorted(set(self.unread) - {p for worker in self.workers for p in worker.partitions})
             lines += [f"  nobody reads {_listed(nobody)}"] if nobody else []
+        if self.regions:
+            lines.append(f"{sum(self.regions.values()):,} blocks of {len(self.regions)} regions unread")
         return "\n".join([*lines, *[f"note: {n}" for n in self.notes]])
 
 
@@ -73,11 +82,8 @@ def status(service: Provisioner) -> Status:
     source, last = service.source, service.last_applied()
     service.only = service.only or (last or {}).get("only")  # users and rights of others are none of its business
     plan = service.plan()
-    log = Log.of(source)
-    try:
-        unread = log.unread()
-    finally:
-        log.close()
+    regions = topics_for(source.topic)[0]
+    second = routed(service.policy) and service.cluster.partitions([regions])
     return Status(
         last,
         {role: one.topic for role, one in served_of(last).items()},
@@ -88,10 +94,19 @@ def status(service: Provisioner) -> Status:
         plan.left,
         order_now(service.properties, source.topic).paused,
         members(service.properties, source.group),
-        unread,
+        _unread(Log.of(source)),
         {role: one.version for role, one in served_of(last).items()},
+        {role: pattern_of(first_name(one)) for role, one in served_of(last).items()},
         {name: tuple(sorted(map(int, known))) for name, known in (last or {}).get("keys", {}).items() if known},
+        _unread(Log.on(source, regions, group_of(source.group, of_regions=True))) if second else {},
     )
+
+
+def _unread(log: Log) -> dict[int, int]:
+    try:
+        return log.unread()
+    finally:
+        log.close()
 
 
 def members(properties: dict[str, Any], group: str) -> tuple[Member, ...]:

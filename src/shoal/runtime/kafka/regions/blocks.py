@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import numpy as np
 
-from shoal.connect.kafka import KafkaError
+from shoal.connect.kafka import UnboundError
 from shoal.core.errors import ShoalError
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.sealed_state import opened, seal, unseal
@@ -156,10 +156,8 @@ class Opened(NamedTuple):
     entries: Entries
 
 
-class SealedError(KafkaError):
-    """A block cannot be opened: another key, or someone else's writing. A new start cannot mend it."""
-
-    name = "unbound"
+class SealedError(UnboundError):
+    """A block cannot be opened: another key, or someone else's writing."""
 
 
 class BlockCodec:

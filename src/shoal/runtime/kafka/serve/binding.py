@@ -12,17 +12,11 @@ from typing import Any
 
 import msgspec
 
-from shoal.connect.kafka import KafkaError
+from shoal.connect.kafka import UnboundError
 from shoal.runtime.kafka.serve.journal import Trouble
 from shoal.runtime.kafka.state.changelog import FAR, Position, Seal, Stand, key_of
 
 SOURCE = "@source"  # the name of the source's own position beside those of the views
-
-
-class UnboundError(KafkaError):
-    """Positions cannot be trusted: a new start cannot mend it, a person must decide."""
-
-    name = "unbound"
 
 
 class Binding:

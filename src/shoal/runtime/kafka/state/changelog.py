@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from shoal.connect.kafka import READ_NOW, TIMEOUT, KafkaError, ends_of, kind_of, library, told
+from shoal.connect.kafka import READ_NOW, TIMEOUT, KafkaError, UnboundError, ends_of, kind_of, library, told
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.sealed_state import opened, seal, unseal
 
@@ -219,10 +219,23 @@ class Changelog:
                 if not late:
                     break
                 if time.monotonic() > patience:
-                    raise KafkaError("it does not show what was committed", where=f"{self._topic}, {late[0]}")
+                    raise self._lost(late)
                 self.early |= set(late)
                 time.sleep(0.1)
         return out
+
+    def _lost(self, late: list[int]) -> KafkaError:
+        """Why the changelog does not show what was committed. Whoever deleted it has deleted what was published."""
+        with Reader(self._properties, self._topic, "read_uncommitted") as every:
+            empty = [p for p, (_, high) in every.ends(late).items() if not high]
+        if not empty:
+            hint = "was it deleted? `shoal serve destroy`, then `apply` publishes everything anew"
+            return KafkaError("it does not show what was committed", where=f"{self._topic}, {late[0]}", hint=hint)
+        return UnboundError(
+            "it holds nothing, though state was committed to it: it was deleted and made again",
+            where=f"{self._topic}, {empty[0]}",
+            hint="what was published is not known any more: `shoal serve destroy`, then `apply` publishes anew",
+        )
 
     def _newest(self, reader: Reader, partitions: list[int], views: list[str]) -> dict[int, dict[str, Found]]:
         """The end first, then as far back as the newest snapshots."""
@@ -260,12 +273,12 @@ def _further(found: Mapping[str, Found], start: int, low: int, high: int) -> int
 class Reader:
     """Reads committed records of a topic's partitions, to their ends or to an offset; part of no group."""
 
-    def __init__(self, properties: Mapping[str, Any], topic: str) -> None:
+    def __init__(self, properties: Mapping[str, Any], topic: str, isolation: str = "read_committed") -> None:
         self._kafka = library()
         self._topic = topic
         settings = {"group.id": f"shoal-{topic}", "enable.auto.commit": False, "enable.partition.eof": True}
         self._consumer = self._kafka.Consumer(
-            {**properties, **settings, **READ_NOW, "isolation.level": "read_committed", "auto.offset.reset": "error"}
+            {**properties, **settings, **READ_NOW, "isolation.level": isolation, "auto.offset.reset": "error"}
         )
 
     def __enter__(self) -> Reader:
