@@ -126,15 +126,16 @@ class Stage:
         service = Provisioner(load(self.file), only=self.only)
         service.apply(service.plan(), **how)
 
-    def recreate(self, topic: str, *, again: bool = True) -> None:
-        """Delete a topic of one partition, and make it again."""
+    def delete(self, topic: str) -> None:
         for future in self.admin.delete_topics([topic]).values():
             future.result(30)
         self.until(lambda: topic not in self.admin.list_topics(timeout=30).topics)
-        if again:
-            for future in self.admin.create_topics([NewTopic(topic, 1, -1)]).values():
-                future.result(30)
-            self.until(lambda: topic in self.admin.list_topics(timeout=30).topics)
+
+    def make(self, topic: str) -> None:
+        """A topic of one partition."""
+        for future in self.admin.create_topics([NewTopic(topic, 1, -1)]).values():
+            future.result(30)
+        self.until(lambda: topic in self.admin.list_topics(timeout=30).topics)
 
     def close(self) -> None:
         for process in self.processes:

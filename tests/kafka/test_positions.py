@@ -44,7 +44,8 @@ def test_a_source_deleted_and_made_again_stops_the_worker_and_apply_begins_anew(
     here = stage(POLICY, 1)
     here.send(patients(30))
     here.serve()
-    here.recreate(here.topic)
+    here.delete(here.topic)
+    here.make(here.topic)
     here.send(patients(30, 100))
     with pytest.raises(UnboundError, match="deleted and made again"):
         here.worker().run()
@@ -77,13 +78,13 @@ def test_a_changelog_that_was_deleted_stops_apply_and_the_worker(stage, monkeypa
     here.send(patients(30))
     here.serve()
     changelog = internal(here.topic, "changelog")
-    here.recreate(changelog, again=False)
+    here.delete(changelog)
     service = Provisioner(load(here.file))
     with pytest.raises(PromiseError, match="changelog is gone"):
         service.apply(service.plan())
     assert not status(service).well
     # somebody makes it by hand: nothing on it says what was published
-    here.recreate(changelog)
+    here.make(changelog)
     monkeypatch.setattr(log_of_state, "PATIENCE", 0.5)
     with pytest.raises(UnboundError, match="deleted and made again") as told:
         here.worker().run()

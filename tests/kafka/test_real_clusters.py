@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 
 import pytest
@@ -181,7 +180,6 @@ def test_a_certificate_of_another_authority_and_a_wrong_secret_open_nothing(clus
             topics_of(AdminClient({**login, "log_level": 0, "error_cb": failed.append}), failed, "asking", timeout=2)
 
 
-@pytest.mark.skipif(os.environ.get("SHOAL_LONG") != "1", reason="two more brokers: SHOAL_LONG=1")
 @pytest.mark.parametrize("everyone", [True, False])
 def test_a_broker_that_hides_whether_everyone_may_read_is_tried(tmp_path, everyone):
     broker = Cluster(tmp_path / "kafka", settings={"allow.everyone.if.no.acl.found": str(everyone).lower()}).start()
