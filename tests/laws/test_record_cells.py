@@ -16,11 +16,21 @@ from shoal.views import record_cells, records
 from shoal.views.records import RecordGate
 from shoal.views.role_view import RoleView
 
+KEYS = KeyRing({"default": {1: bytes(range(32))}})
 NAMES = ("age", "name", "grö", "ok", "else")
 MASKS_OF: dict[str | None, list[Any]] = {
-    "int": [{"use": "bucket", "width": 10}, {"use": "suppress", "to": "zero"}],
+    "int": [{"use": "bucket", "width": 10}, {"use": "suppress", "to": "zero"}, {"use": "pseudonym"}, {"use": "number"}],
     "float": [{"use": "round", "to": 0.5}, {"use": "substitute", "value": 1.5, "nulls": True}],
-    "str": [{"use": "blur", "first": 1}, {"use": "suppress", "nulls": True}, {"use": "substitute", "value": 'a"b'}],
+    "str": [
+        {"use": "blur", "first": 1},
+        {"use": "suppress", "nulls": True},
+        {"use": "substitute", "value": 'a"b'},
+        {"use": "pseudonym"},
+        {"use": "hash"},
+        {"use": "tokenize", "key": "default"},
+        {"use": "address"},
+        {"use": "text"},
+    ],
     "bool": [{"use": "suppress"}, {"use": "suppress", "to": "null"}],
     None: [{"use": "suppress"}, {"use": "blur", "last": 1}],
 }
@@ -68,7 +78,7 @@ def roles(draw: st.DrawFn) -> list[RoleView]:
 
 
 def one_by_one(views: list[RoleView], batch: list[bytes]) -> tuple[list[list[bytes]], list[int]]:
-    gate = RecordGate(views)
+    gate = RecordGate(views, KEYS)
     made: list[list[bytes]] = [[] for _ in views]
     refused = []
     for at, record in enumerate(batch):
@@ -92,7 +102,7 @@ def test_a_batch_is_what_its_records_are_one_by_one(views, batch, odd, room):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(records, "MOST_ODD", odd)
         patch.setattr(record_cells, "MOST_ANSWERS", room)
-        gate = RecordGate(views)
+        gate = RecordGate(views, KEYS)
         for _ in range(2):  # the second time some answers are known
             made = gate.many(batch)
             assert (made.views, [at for at, _ in made.refused]) == one_by_one(views, batch)
@@ -136,12 +146,35 @@ def test_answers_are_kept_as_long_as_there_is_room(monkeypatch):
         (Column("plain", type="date"), None),
         (Column("plain", type="date", format="%d.%m.%Y"), None),
         (Column("plain"), {"use": "blur", "first": 1}),
-        (Column("plain", type="str"), {"use": "tokenize", "key": "default"}),
+        (Column("plain", type="str"), {"use": "pseudonym", "vault": "people.vault"}),
     ],
 )
-def test_what_needs_more_has_no_fast_road(column, mask):
+def test_what_needs_more_has_no_fast_road(column, mask, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     view = RoleView.resolve("r", Schema({"x": column}), ["x"], {"x": MASKS.decode(mask)} if mask else {})
-    assert RecordGate([view], KeyRing({"default": {1: bytes(32)}}))._cells is None
+    assert RecordGate([view], KEYS)._cells is None
+
+
+def test_a_key_and_what_it_hides_are_not_kept_beside_each_other():
+    schema = Schema({"pid": Column("subject", type="int")})
+    view = RoleView.resolve("r", schema, "everything", {"pid": MASKS.decode({"use": "pseudonym"})})
+    gate = RecordGate([view], KEYS)
+    batch = [b'{"pid":%d}' % (n % 40) for n in range(100)]
+    assert (gate.many(batch).views, []) == one_by_one([view], batch)
+    assert (len(gate._cells._answers), len(gate._cells._asked[0][2]._keys)) == (0, 0)
+
+
+def test_a_value_that_a_mask_cannot_take_is_told_by_the_other_road(monkeypatch):
+    schema = Schema({"pid": Column("subject", type="int")})
+    view = RoleView.resolve("r", schema, "everything", {"pid": MASKS.decode({"use": "bucket", "width": 7})})
+    gate = RecordGate([view])
+
+    def refuse(value: int) -> None:
+        raise OverflowError
+
+    monkeypatch.setattr(gate._cells._asked[0][2], "_one", refuse)
+    batch = [b'{"pid":%d}' % n for n in range(100)]
+    assert (gate.many(batch).views, []) == one_by_one([view], batch)
 
 
 @pytest.mark.parametrize("name", ["a.b", "a[*]"])

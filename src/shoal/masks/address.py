@@ -59,6 +59,7 @@ class _Address(Running):
         self._period = period(spec.rotate, where="address") if spec.rotate else 0
         self._read = scale(context.unit)
         self._now: tuple[int, PrefixPreserving] | None = None
+        self.alike = not self._period
 
     def one(self, value: Any, *by: Any) -> str:
         try:

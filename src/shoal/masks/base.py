@@ -128,6 +128,7 @@ class Running:
 
     needs_by = False  # without the columns it reads, its answer is empty
     pure = False  # a function of the value alone, without keys or memory: its answers may be kept
+    alike = False  # a function of the value alone, though keyed: equal values of a batch may be asked once
 
     def __init__(self, kind: Type | None, *, by: Sequence[str] = (), nulls: bool = False) -> None:
         self.type = kind
@@ -185,6 +186,8 @@ class Plain(Running):
     >>> Plain("str", str.upper).one("flu")
     'FLU'
     """
+
+    alike = True
 
     def __init__(self, kind: Type | None, function: Callable[[Any], Any], *, nulls: bool = False) -> None:
         super().__init__(kind, nulls=nulls)

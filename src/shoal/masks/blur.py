@@ -65,7 +65,7 @@ class Blur(Mask, frozen=True, tag="blur"):
 
 
 class _Blur(Running):
-    pure = True
+    pure = alike = True
 
     def __init__(self, spec: Blur, kind: Type | None) -> None:
         super().__init__("str")

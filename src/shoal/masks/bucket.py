@@ -68,7 +68,7 @@ class Bucket(Mask, frozen=True, tag="bucket"):
 
 
 class _Width(Running):
-    pure = True
+    pure = alike = True
 
     def __init__(self, spec: Bucket, kind: Type | None) -> None:
         super().__init__("str")

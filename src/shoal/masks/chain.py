@@ -67,6 +67,7 @@ class _Chain(Running):
             running[-1].type, by=[name for r in running for name in r.by], nulls=any(r.nulls for r in running)
         )
         self._running = running
+        self.alike = all(r.alike for r in running)
 
     def one(self, value: Any, *by: Any) -> Any:
         at = 0

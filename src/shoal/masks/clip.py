@@ -55,7 +55,7 @@ class Clip(Mask, frozen=True, tag="clip"):
 
 
 class _Clip(Running):
-    pure = True
+    pure = alike = True
 
     def __init__(self, spec: Clip, kind: Type | None) -> None:
         super().__init__(spec.output(kind))

@@ -102,6 +102,8 @@ def _column(text: str) -> pl.Series:
 
 
 class _Generalize(Running):
+    alike = True
+
     def __init__(self, hierarchy: Hierarchy, level: int, context: Context) -> None:
         super().__init__("str")
         self._hierarchy, self._level, self._kind = hierarchy, level, context.type

@@ -62,6 +62,7 @@ class _Pseudonym(Running):
         self._period = period(spec.rotate, where="pseudonym") if spec.rotate else 0
         self._read = scale(context.unit)
         self._vault = Vault.at(context.folder / spec.vault) if spec.vault else None
+        self.alike = not self._period and self._vault is None
 
     def one(self, value: Any, *by: Any) -> str:
         parts = [value]

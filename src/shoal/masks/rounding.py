@@ -51,7 +51,7 @@ class Round(Mask, frozen=True, tag="round"):
 
 
 class _Round(Running):
-    pure = True
+    pure = alike = True
 
     def __init__(self, step: float, kind: Type | None) -> None:
         super().__init__(kind)

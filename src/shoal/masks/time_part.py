@@ -47,7 +47,7 @@ class TimePart(Mask, frozen=True, tag="time-part"):
 
 
 class _TimePart(Running):
-    pure = True
+    pure = alike = True
 
     def __init__(self, part: Part, kind: Type | None) -> None:
         super().__init__("int")

@@ -96,6 +96,8 @@ class Tokenize(Keyed, frozen=True, tag="tokenize"):
 class Siv(Running):
     """AES-SIV: deterministic, authenticated; the epoch stands in the token."""
 
+    alike = True
+
     def __init__(self, spec: Tokenize, context: Context) -> None:
         super().__init__("str")
         self._spec, self._context = spec, context
@@ -137,6 +139,8 @@ class Siv(Running):
 
 class FormatPreserving(Running):
     """FF1 over the characters of an alphabet; what does not fit gets an AES-SIV token."""
+
+    alike = True
 
     def __init__(self, spec: Tokenize, context: Context) -> None:
         super().__init__("str")

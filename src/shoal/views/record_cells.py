@@ -95,10 +95,12 @@ def _at_least(array: Any, size: int) -> Any:
 
 
 class Asked:
-    """A pure mask on one column, asked once per different value as long as there is room to keep its answers."""
+    """A mask on one column, asked once per different value of a batch; answers of a pure one are kept, if there is room."""
 
     def __init__(self, column: int, kind: Type | None, mask: Running) -> None:
         self._column, self._one, self._read = column, mask.one, READ[kind]
+        # what needed a key is not kept beside the value it hides
+        self._most = MOST_ANSWERS if mask.pure else 0
         self._keys = Growing()
         self._prints = np.empty(256, np.uint64)
         self._numbers = np.empty(256, np.int64)  # of the answers
@@ -117,7 +119,7 @@ class Asked:
         new: dict[bytes, int] = {}
         at = [new.setdefault(whole[b:e], len(new)) for b, e in zip(begins.tolist(), ends.tolist(), strict=True)]
         one, read = self._one, self._read
-        made, room = [encode(one(read(value))) for value in new], MOST_ANSWERS - len(self._keys)
+        made, room = [encode(one(read(value))) for value in new], self._most - len(self._keys)
         first = self._keep(list(new)[:room], made[:room], answers)
         numbers = np.concatenate(
             [np.arange(first, first + len(made[:room])), PASSING - len(passing) - np.arange(len(made[room:]))]
@@ -248,7 +250,7 @@ class RecordCells:
 
 
 def record_cells(views: Sequence[RoleView], masks: Sequence[dict[str, Running]]) -> RecordCells | None:
-    """The fast road for these views; None where one of them needs more than single values and pure masks.
+    """The fast road for these views; None where one of them needs more than single values and masks of them alone.
 
     >>> from shoal.core.schema import Column, Schema
     >>> schema = Schema({"pid": Column("subject", type="int"), "diag": Column("sensitive", type="str")})
@@ -261,7 +263,7 @@ def record_cells(views: Sequence[RoleView], masks: Sequence[dict[str, Running]])
     for view, running in zip(views, masks, strict=True):
         for column, mask in running.items():
             constant = isinstance(mask, Constant)
-            if not constant and (not mask.pure or mask.by or mask.nulls or schema[column].type not in READ):
+            if not constant and (not mask.alike or mask.by or mask.nulls or schema[column].type not in READ):
                 return None
             seen |= set() if constant and mask.nulls else {column}
         seen |= set(view.shown)

@@ -82,7 +82,7 @@ class RecordGate:
         while at < len(records) or not views:
             left = records[at:] if at else records
             fast = self._cells if odd <= MOST_ODD and len(left) >= FEWEST else None
-            made = fast.many(left) if fast is not None else [[] for _ in self.roles]
+            made = self._fast(left) if fast is not None else [[] for _ in self.roles]
             done = len(made[0])
             if done < len(left) or fast is None:
                 # the fast road ends before a record that it cannot read: that one goes the slow road, or all of them do
@@ -95,6 +95,14 @@ class RecordGate:
             at += done
         self.settle()
         return Batch(views, [(place, _reason(error)) for place, error in refused])
+
+    def _fast(self, records: Sequence[bytes]) -> list[list[bytes]]:
+        """The first so many by the fast road; none of them if a mask cannot take one of their values."""
+        assert self._cells is not None
+        try:
+            return self._cells.many(records)
+        except UNREADABLE:  # the other road tells whose it is
+            return [[] for _ in self.roles]
 
     def settle(self) -> None:
         """Make durable what the masks stored, before anyone reads their tokens."""
