@@ -1,7 +1,7 @@
 """Tables larger than memory: rows, CPU, wall time, peak memory and loss, on one machine and through Spark.
 
-    make bench BENCH=scale                                  10^6, 10^7 and 10^8 generated rows of 6 quasi columns, k = 10:
-                                                            an hour and more on two cores
+    make bench BENCH=scale                                  10^6 to 10^8 generated rows of 6 quasi columns, k = 10: an
+                                                            hour and more on two cores
     SHOAL_SCALE=1e6,1e7 make bench BENCH=scale              without the largest: some minutes
     SHOAL_SCALE_SPARK=1e6 make bench BENCH=scale            which of them also through Spark local[2] (0: none)
     SHOAL_SCALE_DATA=folder make bench BENCH=scale          where the generated rows are kept for the next run

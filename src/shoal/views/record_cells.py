@@ -95,7 +95,10 @@ def _at_least(array: Any, size: int) -> Any:
 
 
 class Asked:
-    """A mask on one column, asked once per different value of a batch; answers of a pure one are kept, if there is room."""
+    """A mask on one column, asked once per different value of a batch.
+
+    Answers of a pure mask are kept, as long as there is room.
+    """
 
     def __init__(self, column: int, kind: Type | None, mask: Running) -> None:
         self._column, self._one, self._read = column, mask.one, READ[kind]

@@ -1,4 +1,4 @@
-"""What somebody found who used it for the first time, on data of their own, where no other test has it."""
+"""What a first use shows: verdicts, reprs, models sent on, located lines, titles, drafts and pages with values as text."""
 
 from __future__ import annotations
 
