@@ -1,4 +1,4 @@
-"""What a first use shows: verdicts, reprs, models sent on, located lines, titles, drafts and pages with values as text."""
+"""What a first use shows: verdicts, messages that locate and never quote, models sent on, titles, drafts, pages."""
 
 from __future__ import annotations
 

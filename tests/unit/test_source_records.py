@@ -35,6 +35,37 @@ def few(request, monkeypatch):
     monkeypatch.setattr(lines_module, "FEW", request.param)
 
 
+class Message:
+    """A message of the client, as far as records read it."""
+
+    def __init__(self, partition: int, offset: int, key: bytes | None, timestamp: int) -> None:
+        self._said = partition, offset, key, timestamp
+
+    def partition(self) -> int:
+        return self._said[0]
+
+    def offset(self) -> int:
+        return self._said[1]
+
+    def key(self) -> bytes | None:
+        return self._said[2]
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, self._said[3]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([1, 1, 1, 2, 7]), keys, numbers)))
+def test_messages_are_read_as_they_say_whatever_gaps_a_partition_has(steps):
+    stands = {0: 10, 1: 500, 2: 0}
+    messages = []
+    for partition, step, key, timestamp in steps:
+        stands[partition] += step
+        messages.append(Message(partition, stands[partition], key, timestamp))
+    made = Records.read(messages, [b"{}"] * len(messages))
+    told = [Record(m.partition(), m.offset(), m.key(), b"{}", m.timestamp()[1]) for m in messages]
+    assert list(made) == told
+
+
 @given(records, st.data())
 def test_columns_are_the_records_they_were_made_of(some, data):
     made = Records.of(some)

@@ -66,10 +66,11 @@ class Records(Sequence[Record]):
     def read(cls, messages: Sequence[Any], values: list[bytes]) -> Records:
         """Messages of a client, and the values of theirs that are taken."""
         keys: list[bytes | None] = list(map(_KEY, messages))
+        partitions = whole(map(_PARTITION, messages))
         return cls(
             values,
-            whole(map(_PARTITION, messages)),
-            whole(map(_OFFSET, messages)),
+            partitions,
+            _offsets(messages, partitions),
             whole(map(_SECOND, map(_TIMESTAMP, messages))),
             keys if keys.count(None) < len(keys) else None,
         )
@@ -120,6 +121,19 @@ class Records(Sequence[Record]):
         # where a stretch of one partition ends
         last = np.append(np.flatnonzero(self.partitions[1:] != self.partitions[:-1]), len(self) - 1)
         return dict(zip(self.partitions[last].tolist(), (self.offsets[last] + 1).tolist(), strict=True))
+
+
+def _offsets(messages: Sequence[Any], partitions: Numbers) -> Numbers:
+    """Where records stood. Offsets of a partition rise, so mostly the ends of a stretch of it tell all between them."""
+    out = np.empty(len(messages), np.int64)
+    ends = [*(np.flatnonzero(partitions[1:] != partitions[:-1]) + 1).tolist(), len(messages)]
+    for begin, end in zip([0, *ends], ends, strict=False):
+        if begin == end:
+            continue  # no messages
+        first, last = messages[begin].offset(), messages[end - 1].offset()
+        plain = last - first == end - begin - 1
+        out[begin:end] = np.arange(first, last + 1) if plain else whole(map(_OFFSET, messages[begin:end]))
+    return out
 
 
 def whole(numbers: Iterable[int]) -> Numbers:

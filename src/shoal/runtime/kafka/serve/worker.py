@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 from shoal.connect.kafka import KafkaError, Source, committed, ends_of, internal, kind_of, library, topic_id
@@ -43,6 +44,7 @@ from shoal.runtime.kafka.serve.shards import Shard, records_of
 from shoal.runtime.kafka.serve.transactions import LostError, Transactions, lost
 from shoal.runtime.kafka.state.changelog import Changelog, Seal, note_of
 
+_ERROR = methodcaller("error")
 ALONE = Membership()
 SILENT = 10.0  # seconds without a record before we look whether the source is still there
 COMMIT_RECORDS = 20_000  # records of a view held for one commit
@@ -206,7 +208,7 @@ class Worker:
             read = time.monotonic()
             if self._lost:
                 raise LostError("the partitions were taken away", where="kafka")
-            other = [m for m in messages if m.error() is not None]
+            other = [m for m in messages if m.error() is not None] if any(map(_ERROR, messages)) else []
             ends = {m.partition(): m.offset() for m in other if kind_of(m, "reading the source") == "end"}
             self._take([m for m in messages if m.error() is None] if other else messages)
             self._see(ends)
