@@ -70,7 +70,7 @@ def state(bench: Bench) -> None:
     topic = bench.topic()
     policy = load(bench.policy(VISITS, topic))
     disguise, seal, rows = Disguise(policy.views["market"], topic, 1, KEYS), Seal(KEYS), []
-    for number, events in enumerate((EVENTS // 8, EVENTS * 3 // 8)):
+    for which, events in enumerate((EVENTS // 8, EVENTS * 3 // 8)):
         runner = stateful.start(policy, "market", 0, KEYS, disguise, None)
         assert isinstance(runner, MethodRunner)
         for start in range(0, events, 500_000):
@@ -83,7 +83,7 @@ def state(bench: Bench) -> None:
             ]
             runner._runner.feed(frame.with_columns(pl.col("time").cast(pl.String), *carried))
         taken = Snapshot(VERSION, events, 0, runner.snapshot())
-        view = f"market{number}"
+        view = f"market{which}"
         at = key_of(view, "position"), msgspec.msgpack.encode(Position(events, 0, 0))
         writer = Producer({**bench.login, "linger.ms": 5})
         for key, value in (*pieces_of(view, name_of(view, taken), taken), at):
