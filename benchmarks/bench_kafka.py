@@ -262,7 +262,7 @@ def visits(bench: Bench) -> None:
         used, wall = timed(lambda file=file: serve(file, len(records)))  # type: ignore[misc]
         rates.append([len(records) / used, len(records) / wall, 1e6 * used / len(records), base / used])
     table(
-        f"A z-anonymity worker (z=20, 1 h, generalizing), {len(records):,} events; goal 100,000 per CPU second, ratio 1",
+        f"A z-anonymity worker (z=20, 1 h, generalizing), {len(records):,} events; goal 100,000 per CPU s, ratio 1",
         ["", "events/CPU s", "events/s", "CPU µs/event", "ratio of CPU to untouched"],
         [[f"run {at}", *row] for at, row in enumerate(rates, 1)],
     )
