@@ -61,6 +61,15 @@ views:
     show: [number, age, diag]
     promises: [{use: k-anonymity, k: 5}, {use: l-diversity, l: 2, column: diag}]
     method: {use: batches, delay: 100}
+  clinic:
+    show: [number, age, diag]
+    promises: [{use: k-anonymity, k: 5}]
+    method: {use: castle, delay: 100}
+  meeting:
+    show: [number, age, diag]
+    promises: [{use: k-anonymity, k: 5}]
+    method: {use: batches, delay: 100}
+    service: {repartition: 2}
   market:
     show: [number, domain]
     promises: [{use: z-anonymity, z: 5, window: 60s}]
@@ -126,6 +135,7 @@ class Soak:
             self.blows[kind] += 1
             print(f"soak: {kind} ({self.blows.total()}), {self.sent:,} records, {len(self.wrong)} wrong", flush=True)
         self.stage.until(lambda: self._team() and self.stage.committed() >= self.sent)
+        self.stage.until(lambda: self._team() and not any(status(Provisioner(load(self.stage.file))).regions.values()))
         time.sleep(1)
         for fault in wrong_in(self.stage, Sent(self.sent, self.people, self.places)):
             self._expect(False, fault)

@@ -14,6 +14,8 @@ from shoal.policy.load import load
 from shoal.runtime.kafka.provision.provision import Provisioner
 from shoal.runtime.kafka.tools.watch import Watch
 
+GROUPED = ("research", "clinic", "meeting")  # with reused boxes and without, and by regions
+
 
 class Sent(NamedTuple):
     """What was sent: how many records; by number, whose they are, and their partition and window."""
@@ -32,9 +34,10 @@ def wrong_in(stage: Stage, sent: Sent) -> Iterator[str]:
             yield f"{role}: {sent.count - len(seen):,} records missing"
         if max(seen.values()) > 1:
             yield f"{role}: {sum(n > 1 for n in seen.values()):,} records repeated"
-    for role in ("research", "market", "pulse"):
+    for role in (*GROUPED, "market", "pulse"):
         yield from _once(stage, role, served[role])
-    yield from _groups(stage, served["research"], sent)
+    for role in GROUPED:
+        yield from _groups(stage, role, served[role], sent)
     yield from _windows(stage, served["pulse"], sent)
     asked, found = undisturbed(stage, "market"), Counter(m.value() for m in stage.drain(served["market"]))
     more, less = (found - asked).total(), (asked - found).total()
@@ -54,18 +57,18 @@ def _once(stage: Stage, role: str, topic: str) -> Iterator[str]:
         yield f"{role}: {sum(n > 1 for n in times.values()):,} of {len(times):,} records repeated"
 
 
-def _groups(stage: Stage, topic: str, sent: Sent) -> Iterator[str]:
+def _groups(stage: Stage, role: str, topic: str, sent: Sent) -> Iterator[str]:
     """k people behind all that a reader can tell records apart by, and the judge's word."""
     policy = load(stage.file)
-    watched = Watch(policy, "research", stage.cluster.login(), judge=_judge(policy, "research")).run(to_end=True)
+    watched = Watch(policy, role, stage.cluster.login(), judge=_judge(policy, role)).run(to_end=True)
     if not watched.kept:
-        yield f"research: a promise is broken over what a role observes: {watched.findings}"
+        yield f"{role}: a promise is broken over what a role observes: {watched.findings}"
     people = defaultdict(set)
     for m in stage.drain(topic):
         row = msgspec.json.decode(m.value())
         people[row["age"], m.partition(), m.timestamp()[1]].add(sent.people[row["number"]])
     if few := sum(len(who) < 5 for who in people.values()):
-        yield f"research: {few} groups below k"
+        yield f"{role}: {few} groups below k"
 
 
 def _windows(stage: Stage, topic: str, sent: Sent) -> Iterator[str]:

@@ -138,12 +138,22 @@ def test_the_judge_finds_source_minutes_partitions_and_keys_that_tell_people_apa
 
 
 def test_what_is_published_again_for_one_record_is_told_and_not_judged_by_time():
-    policy, messages = published("castle")
+    policy, messages = published("castle", ", reuse: forever")
     assert stateful.reuses(policy, "research")
-    assert not stateful.reuses(parse(POLICY % ("batches", "")), "research")
-    assert not stateful.reuses(parse(POLICY % ("castle", ", reuse: never")), "research")
-    assert stateful.reuses(parse(POLICY % ("batches", ", reuse: 500")), "research")
     assert all(f.kept for f in findings(policy, messages))
+    for method in ("batches", "castle", "fads"):
+        assert stateful.reuses(parse(POLICY % (method, ", reuse: 500")), "research")
+        assert not stateful.reuses(parse(POLICY % (method, ", reuse: never")), "research")
+        # to who sees when a record comes, a box given to it alone is a group of one: only if somebody asks for it
+        assert not stateful.reuses(parse(POLICY % (method, "")), "research")
+
+
+@pytest.mark.parametrize("method", ["batches", "castle", "fads"])
+def test_no_method_publishes_a_record_alone_in_its_time_unless_asked(method):
+    policy, messages = published(method)
+    found = findings(policy, messages)
+    assert any("timestamp" in f.promise for f in found)
+    assert all(f.kept for f in found), found
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3)), min_size=1, max_size=30))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -70,11 +69,6 @@ class Batches(Delayed, frozen=True, tag="batches"):
                 where="batches",
                 hint="with fewer, most are forgotten before they are used again",
             )
-
-    def where_watched(self) -> Batches:
-        """See :class:`StreamMethod`. A box used again for one record is a group of one in time."""
-        # where everyone sees when a record comes, a box used again for one record is a group of one
-        return self if self.reuse is not None else msgspec.structs.replace(self, reuse="never")
 
     def bounds(self) -> Bounds:
         """The bounds, checked."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
+
+import msgspec
 
 from shoal.core.errors import UsageError
 from shoal.core.schema import Schema
@@ -68,8 +70,10 @@ class Bounds:
             )
 
 
-def bounds_of(delay: int, delay_time: str | None, reuse: int | str | None, boxes: int, where: str) -> Bounds:
-    """Checked bounds. ``reuse`` defaults to ten times the delay, to never where a time is shown.
+def bounds_of(
+    delay: int, delay_time: str | None, reuse: int | str | None, boxes: int, where: str, *, usual: int | None = None
+) -> Bounds:
+    """Checked bounds. ``reuse`` defaults to ``usual``, or ten times the delay; to never where a time is shown.
 
     >>> bounds_of(100, None, "never", 50, "batches").reuse
     0
@@ -82,7 +86,7 @@ def bounds_of(delay: int, delay_time: str | None, reuse: int | str | None, boxes
     if delay_time is not None and span < 1:
         raise UsageError("`delay_time` must be positive", where=where)
     if reuse is None:
-        return Bounds(delay, span, 10 * delay, False, boxes, asked=False)
+        return Bounds(delay, span, 10 * delay if usual is None else usual, False, boxes, asked=False)
     if reuse == "never":
         return Bounds(delay, span, 0, False, boxes)
     if reuse == "forever":
@@ -120,6 +124,16 @@ class Delayed(StreamMethod, frozen=True):
     def reuses(self) -> bool:
         """See :class:`StreamMethod`."""
         return getattr(self, "reuse", "never") != "never"
+
+    def where_watched(self) -> Self:
+        """See :class:`StreamMethod`. To who sees when a record comes, a box used again for one is a group of one.
+
+        >>> from shoal.streams.castle import Castle
+        >>> Castle().where_watched().reuse, Castle(reuse="forever").where_watched().reuse
+        ('never', 'forever')
+        """
+        chosen = getattr(self, "reuse", "never") is not None
+        return self if chosen else msgspec.structs.replace(self, reuse="never")
 
     def judged(self, schema: Schema, shown: Sequence[str]) -> tuple[str, ...]:
         """See :class:`StreamMethod`. A published time is one of them: all tuples of an emission have the same.

@@ -13,7 +13,7 @@ from shoal.core.schema import Schema
 from shoal.kernels.delay.castle import Gamma, Limits, castle
 from shoal.kernels.delay.castle_clusters import no_hulls
 from shoal.promises.base import Promise
-from shoal.streams.bounds import LEAST_BOXES, Bounds, Delayed, bounds_of
+from shoal.streams.bounds import FOREVER, LEAST_BOXES, Bounds, Delayed, bounds_of
 from shoal.streams.holding import Events, Holding, Task, clock_of
 from shoal.streams.texts import Printer
 
@@ -29,7 +29,8 @@ class Castle(Delayed, frozen=True, tag="castle"):
 
     Protects against finding a person's record by quasi values, and as l-diversity and t-closeness do if promised.
     Does not protect against someone who knows when a person's record came: CASTLE uses published boxes again,
-    ``"forever"`` by default as in the paper, so a box may be given to one tuple at a time. ``reuse`` bounds that.
+    forever by default as in the paper, so a box may be given to one tuple at a time. ``reuse`` bounds that; on a topic,
+    where everyone sees when a record comes, it is ``"never"`` unless something is said.
 
     A tuple joins the cluster whose loss grows least; if that exceeds τ, the mean loss of the last ``mu`` released
     clusters, and there are fewer than ``beta`` clusters, it starts a new one. When a tuple is due (``delay`` further
@@ -61,7 +62,7 @@ class Castle(Delayed, frozen=True, tag="castle"):
     beta: int | None = None
     mu: int = 100
     delay_time: str | None = None
-    reuse: int | str = "forever"
+    reuse: int | str | None = None
     boxes: int = 4096
 
     def __post_init__(self) -> None:
@@ -80,7 +81,7 @@ class Castle(Delayed, frozen=True, tag="castle"):
 
     def bounds(self) -> Bounds:
         """The bounds, checked."""
-        return bounds_of(self.delay, self.delay_time, self.reuse, self.boxes, "castle")
+        return bounds_of(self.delay, self.delay_time, self.reuse, self.boxes, "castle", usual=FOREVER)
 
     def start(
         self, schema: Schema, promises: Sequence[Promise], *, key: bytes, seed: int = 0, snapshot: bytes | None = None

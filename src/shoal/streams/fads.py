@@ -12,7 +12,7 @@ from shoal.core.schema import Schema
 from shoal.kernels.delay.fads import any_due, fads, sketched
 from shoal.kernels.delay.near import Sketch, sketch_of
 from shoal.promises.base import Promise
-from shoal.streams.bounds import Bounds, Delayed, bounds_of
+from shoal.streams.bounds import FOREVER, Bounds, Delayed, bounds_of
 from shoal.streams.holding import Events, Holding, Task, clock_of
 
 AHEAD = 8  # the sketch is made before the last of so many parts of the delay
@@ -23,7 +23,7 @@ class Fads(Delayed, frozen=True, tag="fads"):
 
     Protects against finding a person's record by quasi values, and as l-diversity and t-closeness do if promised.
     Does not protect against someone who knows when a person's record came, as published boxes are used again:
-    the last ``boxes`` of them, within ``reuse``.
+    the last ``boxes`` of them, within ``reuse``; on a topic none, unless ``reuse`` is said.
 
     When a tuple is due (``delay`` further events, or ``delay_time``), it leaves together with its k - 1 nearest held
     tuples of other people, or alone with a published box that contains it and loses less. The published figures of
@@ -46,7 +46,7 @@ class Fads(Delayed, frozen=True, tag="fads"):
 
     delay: int = 1000
     delay_time: str | None = None
-    reuse: int | str = "forever"
+    reuse: int | str | None = None
     boxes: int = 50
 
     def __post_init__(self) -> None:
@@ -54,7 +54,7 @@ class Fads(Delayed, frozen=True, tag="fads"):
 
     def bounds(self) -> Bounds:
         """The bounds, checked."""
-        return bounds_of(self.delay, self.delay_time, self.reuse, self.boxes, "fads")
+        return bounds_of(self.delay, self.delay_time, self.reuse, self.boxes, "fads", usual=FOREVER)
 
     def start(
         self, schema: Schema, promises: Sequence[Promise], *, key: bytes, seed: int = 0, snapshot: bytes | None = None
