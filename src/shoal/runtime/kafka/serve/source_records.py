@@ -123,6 +123,11 @@ class Records(Sequence[Record]):
         return dict(zip(self.partitions[last].tolist(), (self.offsets[last] + 1).tolist(), strict=True))
 
 
+def failed(messages: Sequence[Any]) -> list[Any]:
+    """Messages that are no records: errors, and ends of partitions. Mostly there are none."""
+    return [m for m in messages if m.error() is not None] if any(map(_ERROR, messages)) else []
+
+
 def _offsets(messages: Sequence[Any], partitions: Numbers) -> Numbers:
     """Where records stood. Offsets of a partition rise, so mostly the ends of a stretch of it tell all between them."""
     out = np.empty(len(messages), np.int64)
@@ -157,5 +162,5 @@ def chosen(column: Sequence[Item], at: slice | Numbers) -> list[Item]:
     return list(itemgetter(*places)(column)) if len(places) > 1 else [column[place] for place in places]
 
 
-_PARTITION, _OFFSET, _KEY, _TIMESTAMP = map(methodcaller, ("partition", "offset", "key", "timestamp"))
+_PARTITION, _OFFSET, _KEY, _TIMESTAMP, _ERROR = map(methodcaller, ("partition", "offset", "key", "timestamp", "error"))
 _SECOND: Callable[[Any], int] = itemgetter(1)

@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from operator import methodcaller
 from typing import Any, NamedTuple
 
 from shoal.connect.kafka import KafkaError, Source, committed, ends_of, internal, kind_of, library, topic_id
@@ -41,10 +40,10 @@ from shoal.runtime.kafka.serve.membership import (
 from shoal.runtime.kafka.serve.places import begin, with_room
 from shoal.runtime.kafka.serve.restore import Restorer
 from shoal.runtime.kafka.serve.shards import Shard, records_of
+from shoal.runtime.kafka.serve.source_records import failed
 from shoal.runtime.kafka.serve.transactions import LostError, Transactions, lost
 from shoal.runtime.kafka.state.changelog import Changelog, Seal, note_of
 
-_ERROR = methodcaller("error")
 ALONE = Membership()
 SILENT = 10.0  # seconds without a record before we look whether the source is still there
 COMMIT_RECORDS = 20_000  # records of a view held for one commit
@@ -208,7 +207,7 @@ class Worker:
             read = time.monotonic()
             if self._lost:
                 raise LostError("the partitions were taken away", where="kafka")
-            other = [m for m in messages if m.error() is not None] if any(map(_ERROR, messages)) else []
+            other = failed(messages)
             ends = {m.partition(): m.offset() for m in other if kind_of(m, "reading the source") == "end"}
             self._take([m for m in messages if m.error() is None] if other else messages)
             self._see(ends)
