@@ -251,3 +251,19 @@ def test_the_derived_schema_follows_masks_and_methods():
     ]
     assert research.fit({"age": 31, "diag": None}) == {"age": "31", "diag": None}
     assert msgspec.json.encode(ward.avro())
+
+
+def test_destroy_takes_the_schemas_of_all_versions_and_no_others(registry, client, tmp_path):
+    (tmp_path / "admin.properties").write_text("bootstrap.servers=nowhere:1\n")
+    file = tmp_path / "policy.yaml"
+    text = POLICY.replace("{topic}", "gone").replace("FORMAT", "avro").replace("URL", registry.url).replace("MORE", "")
+    file.write_text(text)
+    codec = codec_of(load(file))
+    codec.register()
+    codec.register({"ward": "gone.ward.v2", "research": "gone.research"})
+    others = ["gone-value", "gone.wards-value", "gone.ward.v2x-value"]
+    for subject in others:
+        client.register_schema(subject, Schema(json.dumps(AVRO), "AVRO"))
+    assert codec.forget() == ["gone.research-value", "gone.ward-value", "gone.ward.v2-value"]
+    assert {s for s in client.get_subjects() if s.startswith("gone")} == set(others)
+    codec.close()

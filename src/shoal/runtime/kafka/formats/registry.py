@@ -7,6 +7,7 @@ record, so that nothing a role must not see has even a place in what it reads.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.formats.view_message import fill, message_from, message_of, plain
 from shoal.runtime.kafka.formats.view_schema import ViewSchema
 from shoal.runtime.kafka.provision.layout import layout
+from shoal.runtime.kafka.provision.served import pattern_of
 
 FORMATS = ("json", "avro", "protobuf")
 
@@ -43,7 +45,7 @@ class RegistryCodec(Codec):
         self._topic = source["topic"]
         self._client = _client(source, folder)
         self._schemas = {role: ViewSchema(policy, role) for role in policy.views}
-        self._topics = dict(layout(policy, 1).views)
+        self._topics = self._first = dict(layout(policy, 1).views)
         self._messages: dict[str, Any] = {}
         if self._format == "protobuf":
             self._messages = {r: message_of(s, f"shoal.{policy.dataset}") for r, s in self._schemas.items()}
@@ -66,6 +68,22 @@ class RegistryCodec(Codec):
                     hint="is it running, and is the view's schema compatible with the former one?",
                 ) from None
         return out
+
+    def forget(self) -> list[str]:
+        """Delete the schemas of all versions of all views; answers their subjects."""
+        ours = [re.compile(pattern_of(topic).removesuffix("$") + "-value$") for topic in self._first.values()]
+        try:
+            gone = sorted(s for s in self._client.get_subjects() if any(one.match(s) for one in ours))
+            for subject in gone:
+                self._client.delete_subject(subject)
+                self._client.delete_subject(subject, permanent=True)  # a registry keeps what was deleted once
+        except Exception as error:
+            raise KafkaError(
+                f"the registry does not answer ({type(error).__name__})",
+                where="source",
+                hint="the schemas of views are still there: run it again",
+            ) from None
+        return gone
 
     def close(self) -> None:
         """Leave the registry."""
