@@ -19,6 +19,7 @@ _FACE = {
     "verify": "shoal.api",
     "measure": "shoal.api",
     "attack": "shoal.api",
+    "anonymize_two": "shoal.release.two_tables",
     "view": "shoal.api",
     "compare": "shoal.api",
     "tune": "shoal.api",
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from shoal.promises.l_diversity import LDiversity
     from shoal.promises.t_closeness import TCloseness
     from shoal.promises.trajectory_anonymity import TrajectoryAnonymity
+    from shoal.release.two_tables import anonymize_two
     from shoal.streams.z_stream import z_anonymity
 
 

@@ -376,13 +376,10 @@ def destroy(policy: str, *, yes: Flag = False, with_audit: Flag = False) -> None
         only_with(False, "Kafka", with_audit=with_audit)
         changes = tables.destroy()
     else:
-        from shoal.runtime.kafka.formats.registry import codec_of
+        from shoal.runtime.kafka.formats.registry import forget_schemas
         from shoal.runtime.kafka.provision.provision import Provisioner
-        from shoal.runtime.provision.change import Change
 
-        changes = Provisioner(loaded).destroy(audit=with_audit)
-        codec = codec_of(loaded)
-        changes += [] if codec is None else [Change("delete", "schema", subject) for subject in codec.forget()]
+        changes = [*Provisioner(loaded).destroy(audit=with_audit), *forget_schemas(loaded)]
     for change in changes:
         say(str(change))
 

@@ -22,6 +22,7 @@ from shoal.runtime.kafka.formats.view_message import fill, message_from, message
 from shoal.runtime.kafka.formats.view_schema import ViewSchema
 from shoal.runtime.kafka.provision.layout import layout
 from shoal.runtime.kafka.provision.served import pattern_of
+from shoal.runtime.provision.change import Change
 
 FORMATS = ("json", "avro", "protobuf")
 
@@ -32,6 +33,12 @@ def codec_of(policy: Policy) -> RegistryCodec | None:
     if chosen not in FORMATS:
         raise PolicyError(f"expected {', '.join(FORMATS)}, found {chosen!r}", where="source.format")
     return None if chosen == "json" else RegistryCodec(policy)
+
+
+def forget_schemas(policy: Policy) -> list[Change]:
+    """Delete the schemas of a policy's views, if it has some."""
+    codec = codec_of(policy)
+    return [] if codec is None else [Change("delete", "schema", subject) for subject in codec.forget()]
 
 
 class RegistryCodec(Codec):
