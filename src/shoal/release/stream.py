@@ -345,7 +345,7 @@ class LocalRunner:
         return Batch(self._shown(frame), times, subjects, self.first)
 
     def _fitted(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The declared columns in their declared types; an event with a value of another type is unusable as a whole."""
+        """The declared columns in their types; an event with a value of another type is unusable as a whole."""
         if self.job.view is None:
             declared = self.job.columns
             require_columns(declared, frame.columns, "stream", error=InputError, hint=COMPARE)
