@@ -187,8 +187,8 @@ def measure(
     frame, _ = from_any(data)
     known = stated_names("quasi", quasi)
     about = column_names(Argument("sensitive", "sensitive"), sensitive)
-    single = {"subject": subject, "sampling_weight": sampling_weight}
-    singles = {role: [name] for role, name in single.items() if name}
+    single = (("subject", subject), ("sampling_weight", sampling_weight))
+    singles = {role: [name] for role, name in single if name}
     one_role_each({"quasi": known, "sensitive": about, **singles}, "measure")
     require(frame, [*known, *about, *[name for names in singles.values() for name in names]], "table")
     most = None if special is None else whole(Argument("special", "special"), special)

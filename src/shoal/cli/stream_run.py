@@ -11,7 +11,7 @@ from shoal.cli.terminal import as_json, say
 from shoal.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from shoal.cli.stream import Reads, Running
@@ -39,15 +39,18 @@ class Asked:
 def passed(asked: Asked) -> int:
     """One pass over the events."""
     from shoal.connect.events import Events
-    from shoal.core.originals import keep_apart
+    from shoal.core.originals import Folder, keep_apart
     from shoal.release import position as positions
     from shoal.release.checkpoints import sliced
     from shoal.release.doubts import examined
     from shoal.release.stream import QUIET
     from shoal.report.model import ending
+    from shoal.report.stream_figures import FIGURES
 
     how, job = asked.run, asked.jobs[""]
-    keep_apart([*asked.outputs.values(), how.synthetic, how.withheld, how.report], [asked.events])
+    figured = Folder(how.figures, FIGURES) if how.figures else None
+    beside = [how.synthetic, how.withheld, how.report, figured, *_kept(how.snapshot, asked.jobs)]
+    keep_apart([*asked.outputs.values(), *beside], [asked.events])
     ending(how.report)
     # drawn once: without a ring of keys each call would draw another, and state and pseudonyms must have the same
     keys = {view: one.key() for view, one in asked.jobs.items()}
@@ -199,8 +202,7 @@ def _runner(
     how, job, marks = asked.run, asked.jobs[view], out.marks
     ticks = None
     if saved is not None:
-        file = saved.file.path
-        ticks = TickLog(file.with_name(f"{file.name}{'.' + view if view else ''}.ticks"), key, saved.file.number)
+        ticks = TickLog(_ticks(saved.file.path, view), key, saved.file.number)
     runner = LocalRunner(
         job,
         key,
@@ -214,6 +216,20 @@ def _runner(
     )
     runner.tell = out.told(view)
     return runner
+
+
+def _ticks(snapshot: Path, view: str) -> Path:
+    """Where the ticks of a view's clock stand, beside the snapshot."""
+    return snapshot.with_name(f"{snapshot.name}{'.' + view if view else ''}.ticks")
+
+
+def _kept(snapshot: str | None, views: Iterable[str]) -> list[str]:
+    """All files that a run with a snapshot writes to go on by."""
+    from pathlib import Path
+
+    from shoal.core.sealed_state import state_files
+
+    return [] if snapshot is None else [*state_files(snapshot), *(str(_ticks(Path(snapshot), v)) for v in views)]
 
 
 def _stops(source: Events) -> list[int]:
@@ -283,7 +299,7 @@ def _say_more(asked: Asked, source: Events, runners: Mapping[str, LocalRunner]) 
 
 
 def _figures(asked: Asked, source: Events, runners: Mapping[str, LocalRunner], *, ended: bool) -> dict[str, Any]:
-    from shoal.release.stream import figures
+    from shoal.release.stream_report import figures
 
     views = {view: figures(runner) for view, runner in runners.items() if view}
     return {
@@ -313,7 +329,7 @@ def _save(rows: Any, k: int, folder: str) -> list[Path]:
 def _report(asked: Asked, runners: Mapping[str, LocalRunner], rows: Any, k: int) -> None:
     """How the run ended, as a file, if one was asked for: every view, what was waived, and what was judged beside."""
     from shoal.connect.files import write_text
-    from shoal.release.stream import figures
+    from shoal.release.stream_report import figures
     from shoal.report.model import ending
     from shoal.report.stream_page import reasons, run_page
 

@@ -185,7 +185,7 @@ class Schema(msgspec.Struct, frozen=True):
             "identifier": identifiers or [],
             "subject": [subject] if subject else [],
         }
-        one_role_each({"quasi": quasi, **more}, "schema")
+        one_role_each({"quasi": quasi, **{str(role): names for role, names in more.items()}}, "schema")
         columns = {
             name: Column(
                 "quasi", hierarchy=h, weight=weights.get(name, 1.0), loss=losses.get(name), at_most=at_most.get(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
@@ -12,6 +12,7 @@ import msgspec
 from shoal.core.derive import DERIVATIONS, check_derived
 from shoal.core.errors import PolicyError, UsageError
 from shoal.core.hierarchy import HIERARCHIES
+from shoal.core.originals import register
 from shoal.core.schema import Column, Role, Schema
 from shoal.core.spec import Family, Spec
 from shoal.masks import MASKS
@@ -27,6 +28,7 @@ from shoal.tables import TABLE_METHODS
 
 TOP = ("dataset", "source", "columns", "views")
 VIEW = ("users", "show", "masks", "promises", "method", "service", "hidden", "waive", "sample")
+FILES = ("file", "vault", "register", "properties", "descriptor")  # keys of a policy whose values are files beside it
 METHODS: tuple[Family[Any], ...] = (TABLE_METHODS, STREAM_METHODS, SERIES_METHODS)
 
 
@@ -40,6 +42,8 @@ def load(path: str | Path) -> Policy:
     ['ward']
     """
     data, places = load_yaml(path)
+    for name in _files(data):  # a vault that is made later must not be an output, either
+        register(Path(path).parent / name)
     return _Reader(places, Path(path).parent).policy(data, str(path))
 
 
@@ -51,6 +55,14 @@ def parse(text: str, name: str = "policy", folder: Path | None = None) -> Policy
     """
     data, places = parse_yaml(text, name)
     return _Reader(places, folder or Path()).policy(data, name)
+
+
+def _files(data: Any) -> Iterator[str]:
+    """The files that a policy names, wherever in it."""
+    if isinstance(data, Mapping):
+        yield from (name for key, name in data.items() if key in FILES and isinstance(name, str))
+    for below in data.values() if isinstance(data, Mapping) else data if isinstance(data, list) else ():
+        yield from _files(below)
 
 
 class _Reader:

@@ -391,16 +391,3 @@ def _split(snapshot: bytes | None) -> tuple[int, bytes | None]:
     if len(snapshot) < 8:
         raise InputError("this is not a snapshot of a stream", where="snapshot")
     return int.from_bytes(snapshot[:8], "little"), snapshot[8:]
-
-
-def figures(runner: LocalRunner) -> dict[str, Any]:
-    """Counters and live figures together.
-
-    >>> from shoal.release.job import job_of
-    >>> from shoal.release.wishes import Wishes
-    >>> job = job_of(Wishes({"z": 2, "window": "1h"}))
-    >>> figures(LocalRunner(job, job.key(), print))["events"]
-    0
-    """
-    state = {} if runner.beside is None else runner.beside.figures()
-    return {**runner.method.counters, **runner.method.figures(), **state}

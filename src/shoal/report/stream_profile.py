@@ -134,6 +134,10 @@ def _bars(name: str, title: str, what: str, found: Spread) -> Bars:
     )
 
 
+# what `shoal measure --stream --out` writes into its folder
+PROFILE = ("spread.csv", "levels.csv", "week.csv", "exposed.csv", "people.svg", "values_*.svg", "week.svg", "page.html")
+
+
 def save(found: StreamProfile, folder: Path, name: str = "stream") -> list[Path]:
     """All tables as CSV and all pictures as SVG into a folder.
 
