@@ -7,17 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli.live import Live, StoppedError
+from shoal.cli.options import only_with
 from shoal.cli.terminal import as_json, say
 from shoal.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from shoal.cli.stream import Reads, Running
     from shoal.cli.stream_metrics import StreamMetrics
     from shoal.connect.events import Events
     from shoal.connect.sink import Lines, Sink
+    from shoal.core.originals import Folder
     from shoal.release.checkpoints import Checkpoints, Stopped
     from shoal.release.position import Position
     from shoal.release.stream import LocalRunner, StreamJob
@@ -38,23 +40,22 @@ class Asked:
 
 def passed(asked: Asked) -> int:
     """One pass over the events."""
+    from shoal.cli.stream_end import figures_of, report, save_figures, say_more
     from shoal.connect.events import Events
-    from shoal.core.originals import Folder, keep_apart
+    from shoal.core.originals import keep_apart
     from shoal.release import position as positions
     from shoal.release.checkpoints import sliced
     from shoal.release.doubts import examined
     from shoal.release.stream import QUIET
     from shoal.report.model import ending
-    from shoal.report.stream_figures import FIGURES
 
     how, job = asked.run, asked.jobs[""]
-    figured = Folder(how.figures, FIGURES) if how.figures else None
-    beside = [how.synthetic, how.withheld, how.report, figured, *_kept(how.snapshot, asked.jobs)]
-    keep_apart([*asked.outputs.values(), *beside], [asked.events])
+    keep_apart([*asked.outputs.values(), *_beside(asked)], [asked.events])
     ending(how.report)
     # drawn once: without a ring of keys each call would draw another, and state and pseudonyms must have the same
     keys = {view: one.key() for view, one in asked.jobs.items()}
     # events are read before anything is opened for writing, so that a wrong name leaves nothing behind
+    only_with(bool((job.view or job).schema.of("time")), "a time column", trust_times=how.trust_times)
     source = Events(
         asked.events,
         list(dict.fromkeys(name for one in asked.jobs.values() for name in one.columns)),
@@ -100,17 +101,17 @@ def passed(asked: Asked) -> int:
             page.close()
         out.close(whole=whole)
     live.line(end=True)
-    _say_more(asked, source, runners)
+    say_more(asked, source, runners)
     rows = watching.finish() if watching is not None else []
     if watching is not None and how.figures:
-        say(f"written: {len(_save(rows, watching.k, how.figures))} files in {how.figures}")
-    _report(asked, runners, rows, watching.k if watching is not None else 2)
+        say(f"written: {len(save_figures(rows, watching.k, how.figures))} files in {how.figures}")
+    report(asked, runners, rows, watching.k if watching is not None else 2)
     if runner.beside is not None:
         say(str(runner.beside))
     if stop:
         say(f"stopped after event {runner.first:,}" + ("; the snapshot continues there" if saved is not None else ""))
     if asked.json:
-        say(as_json(_figures(asked, source, runners, ended=ended)))
+        say(as_json(figures_of(asked, source, runners, ended=ended)))
     return 0
 
 
@@ -223,13 +224,18 @@ def _ticks(snapshot: Path, view: str) -> Path:
     return snapshot.with_name(f"{snapshot.name}{'.' + view if view else ''}.ticks")
 
 
-def _kept(snapshot: str | None, views: Iterable[str]) -> list[str]:
-    """All files that a run with a snapshot writes to go on by."""
+def _beside(asked: Asked) -> list[str | Folder | None]:
+    """All that a run writes beside what it releases."""
     from pathlib import Path
 
+    from shoal.core.originals import Folder
     from shoal.core.sealed_state import state_files
+    from shoal.report.stream_figures import FIGURES
 
-    return [] if snapshot is None else [*state_files(snapshot), *(str(_ticks(Path(snapshot), v)) for v in views)]
+    how = asked.run
+    ticks = [] if how.snapshot is None else [str(_ticks(Path(how.snapshot), view)) for view in asked.jobs]
+    figures = Folder(how.figures, FIGURES) if how.figures else None
+    return [how.synthetic, how.withheld, how.report, figures, *state_files(how.snapshot), *ticks]
 
 
 def _stops(source: Events) -> list[int]:
@@ -280,91 +286,6 @@ def _drained(
         if saved is not None:
             saved.look()
     return not stop
-
-
-def _say_more(asked: Asked, source: Events, runners: Mapping[str, LocalRunner]) -> None:
-    """Other views of the pass, and doubts."""
-    from shoal.core.known import doubts
-
-    for view, runner in runners.items():
-        if view:
-            counters = runner.method.counters
-            say(f"{view}: {counters['released']:,} of {counters['events']:,} events released")
-    if source.bad:
-        where = ", ".join(f"{line:,}" for line in source.first_bad)
-        say(f"warning: {source.bad:,} lines cannot be read, first of them: {where} (--strict stops at the first)")
-    for runner in runners.values():
-        for doubt in doubts(runner.method.known):
-            say(f"warning: {doubt}")
-
-
-def _figures(asked: Asked, source: Events, runners: Mapping[str, LocalRunner], *, ended: bool) -> dict[str, Any]:
-    from shoal.release.stream_report import figures
-
-    views = {view: figures(runner) for view, runner in runners.items() if view}
-    return {
-        **figures(runners[""]),
-        **({"views": views} if views else {}),
-        "seed": asked.jobs[""].seed or 0,
-        "unreadable_lines": source.bad,
-        "ended": ended,
-    }
-
-
-def _save(rows: Any, k: int, folder: str) -> list[Path]:
-    """Figures, pictures, and a page of them."""
-    from pathlib import Path
-
-    from shoal.connect.files import write_text
-    from shoal.report.stream_figures import save
-    from shoal.report.stream_page import figures_page
-
-    made = save(rows, k, Path(folder))
-    if made:
-        made.append(Path(folder) / "page.html")
-        write_text(figures_page(rows, k), str(made[-1]))
-    return made
-
-
-def _report(asked: Asked, runners: Mapping[str, LocalRunner], rows: Any, k: int) -> None:
-    """How the run ended, as a file, if one was asked for: every view, what was waived, and what was judged beside."""
-    from shoal.connect.files import write_text
-    from shoal.release.stream_report import figures
-    from shoal.report.model import ending
-    from shoal.report.stream_page import reasons, run_page
-
-    file, job, runner = asked.run.report, asked.jobs[""], runners[""]
-    if file is None:
-        return
-    kind, counters, notes = ending(file), runner.method.counters, _notes(asked, runners)
-    if kind == ".json":
-        views = {view: figures(one) for view, one in runners.items() if view}
-        page = as_json({**figures(runner), **({"views": views} if views else {}), "notes": notes})
-    elif kind == ".html":
-        page = run_page(job.title, job.method.use, counters, notes=notes, rows=rows, k=k)
-    else:
-        told = [f"{count:,} withheld: {words}" for words, count in reasons(counters)]
-        first = f"{job.title}: {counters['released']:,} of {counters['events']:,} events released"
-        page = "\n".join([first, *told, *(f"note: {note}" for note in notes)]) + "\n"
-    write_text(page, file)
-    say(f"report: {file}")
-
-
-def _notes(asked: Asked, runners: Mapping[str, LocalRunner]) -> list[str]:
-    """What belongs into every report of the run."""
-    from shoal.core.known import doubts
-
-    notes = []
-    for view, runner in runners.items():
-        of, job = f"{view}: " if view else "", asked.jobs[view]
-        if view:
-            counters = runner.method.counters
-            notes.append(f"{of}{counters['released']:,} of {counters['events']:,} events released")
-        told = [*job.notes, *(f"waiver: {name}" for name in job.waived), *doubts(runner.method.known)]
-        if runner.beside is not None:
-            told.append(str(runner.beside))
-        notes += [f"{of}{note}" for note in told]
-    return notes
 
 
 def _where(events: str, position: Position, stopped: Position | None) -> str:

@@ -53,6 +53,13 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise UsageError(
                 "`at_most` is a level of a quasi column, and not below 0", where="column", hint="for example 2"
             )
+        for name, role in OF_ONE_ROLE.items():
+            if self.role != role and getattr(self, name) != _BY_DEFAULT[name]:
+                raise UsageError(
+                    f"`{name}` has no effect on a column of the role `{self.role}`",
+                    where=f"column.{name}",
+                    hint=f"it is said of a {role} column: leave it out",
+                )
         if not 0 < self.weight < float("inf"):
             raise UsageError("`weight` must be positive and finite", where="column", hint="for example 2")
         if self.format is not None and self.type is None:
@@ -68,6 +75,14 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     hint="leave `type` and `format` out",
                 )
             msgspec.structs.force_setattr(self, "type", self.derive.makes)
+
+
+# what only columns of one role have; of any other it would be ignored
+OF_ONE_ROLE: dict[str, Role] = {
+    **dict.fromkeys(("weight", "loss", "missing"), "quasi"),
+    **dict.fromkeys(("unit", "late", "ahead"), "time"),
+}
+_BY_DEFAULT = {field.name: field.default for field in msgspec.structs.fields(Column)}
 
 
 def one_role_each(named: Mapping[str, Iterable[str]], where: str) -> None:

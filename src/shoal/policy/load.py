@@ -92,8 +92,27 @@ class _Reader:
             name: self._view(name, value, ("views", name), schema)
             for name, value in self._mapping(top.get("views", {}), ("views",)).items()
         }
+        self._refuse_unused(schema, views)
         source = self._mapping(top.get("source", {}), ("source",))
         return Policy(str(top.get("dataset", Path(path).stem)), schema, views, source, path)
+
+    def _refuse_unused(self, schema: Schema, views: Mapping[str, View]) -> None:
+        """A hierarchy of a column that nothing generalizes is a wish that nobody would fulfil."""
+        for name, column in schema.columns.items():
+            if column.hierarchy is None or column.role in ("quasi", "sensitive"):
+                continue
+            masked = [view for view in views.values() if name in view.masks]
+            # a method publishes times as they are; a mask of one view does nothing for the others
+            bare = [
+                v for v in views.values() if column.role == "time" and v.promises and v.shows(name) and v not in masked
+            ]
+            if views and (bare or not masked):
+                of = f" in the view {bare[0].name!r}" if bare else ""
+                raise PolicyError(
+                    f"a hierarchy has no effect on a column of the role `{column.role}`{of}",
+                    where=self.places.at(("columns", name, "hierarchy")),
+                    hint=f"leave it out, or let a mask use it: `masks: {{{name}: {{use: generalize, level: 1}}}}`",
+                )
 
     def _column(self, data: Any, place: Place) -> Column:
         fields = tuple(f.name for f in msgspec.structs.fields(Column))
@@ -234,4 +253,9 @@ class _Reader:
         try:
             return msgspec.convert(data, kind)
         except msgspec.ValidationError as error:
+            if isinstance(error.__cause__, UsageError):  # of a rule of our own, which has a place and a hint
+                own = error.__cause__
+                field = (own.where or "").partition(".")[2]
+                where = self.places.at((*place, field) if field in data else place)
+                raise PolicyError(own.message, where=where, hint=own.hint) from None
             raise PolicyError(str(error), where=self.places.at(place)) from None
