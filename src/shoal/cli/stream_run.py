@@ -42,6 +42,7 @@ def passed(asked: Asked) -> int:
     """One pass over the events."""
     from shoal.cli.stream_end import figures_of, report, save_figures, say_more
     from shoal.connect.events import Events
+    from shoal.connect.pipes import CutOffError
     from shoal.core.originals import keep_apart
     from shoal.release import position as positions
     from shoal.release.checkpoints import sliced
@@ -78,13 +79,18 @@ def passed(asked: Asked) -> int:
     where = "columns.time.unit" if job.view else "--unit"
     trusted = examined(source, job, say, trust=how.trust_times, where=where)
     live, begun = Live(runner, sliced(positions.unread(trusted, at.read))), runner.first
-    whole = False
+    whole, cut = False, None
     if how.watch:
         live.watch(job.title, lambda: source.bad)
     page: Page | None = None
     try:
         page, metrics = _metrics(how.metrics, runners, source, saved)
-        ended = _drained(runners, live, stop, saved, metrics)
+        try:
+            ended = _drained(runners, live, stop, saved, metrics)
+        except CutOffError as error:
+            cut, ended = error, False
+            if saved is not None:
+                saved.at = positions.Position()  # what stands in the file now is read from its first event
         # with a snapshot the stream may go on: what is held waits there for the rest of its group
         if ended and (saved is None or how.flush):
             for one in runners.values():
@@ -112,6 +118,8 @@ def passed(asked: Asked) -> int:
         say(f"stopped after event {runner.first:,}" + ("; the snapshot continues there" if saved is not None else ""))
     if asked.json:
         say(as_json(figures_of(asked, source, runners, ended=ended)))
+    if cut is not None:  # only now: what was answered before stays, and stands in the snapshot
+        raise cut
     return 0
 
 
@@ -122,9 +130,7 @@ class _Outputs:
         from shoal.connect.sink import Lines, Sink
 
         kind = asked.reads.output_format
-        self.sinks: dict[str, Sink] = {
-            view: Sink(path, kind=None if view else kind) for view, path in asked.outputs.items()
-        }
+        self.sinks: dict[str, Sink] = {view: Sink(path, kind=kind) for view, path in asked.outputs.items()}
         how = asked.run
         # they say which released event is which of the input, so only their owner may read them
         self.marks = Lines(how.synthetic, private=True) if how.synthetic else None
