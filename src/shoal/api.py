@@ -14,7 +14,7 @@ from shoal.core.frames import from_any, require
 from shoal.core.hierarchy import Hierarchy
 from shoal.core.keys import KeyRing
 from shoal.core.release import Release
-from shoal.core.schema import Schema
+from shoal.core.schema import Schema, one_role_each
 from shoal.policy.document import Policy
 from shoal.promises.base import Promise
 from shoal.release.arguments import Argument, column_names, number, stated_names, whole
@@ -187,7 +187,10 @@ def measure(
     frame, _ = from_any(data)
     known = stated_names("quasi", quasi)
     about = column_names(Argument("sensitive", "sensitive"), sensitive)
-    require(frame, [*known, *about, *[name for name in (subject, sampling_weight) if name]], "table")
+    single = (("subject", subject), ("sampling_weight", sampling_weight))
+    singles = {role: [name] for role, name in single if name}
+    one_role_each({"quasi": known, "sensitive": about, **singles}, "measure")
+    require(frame, [*known, *about, *[name for names in singles.values() for name in names]], "table")
     most = None if special is None else whole(Argument("special", "special"), special)
     people, weights = (None if name is None else frame[name] for name in (subject, sampling_weight))
     return measured(frame, known, about, people, weights=weights, special=most)

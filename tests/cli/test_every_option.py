@@ -64,6 +64,35 @@ views:
     method: z-anonymity
 """
 
+TIMED = """
+dataset: visits
+columns:
+  time: {role: time, unit: s}
+  client: subject
+  site: {role: quasi, hierarchy: {use: path, depth: 2}}
+views:
+  delayed:
+    show: [time, site]
+    promises: [{use: k-anonymity, k: 3}]
+    method: {use: batches, delay: 50}
+  second:
+    show: [site]
+    promises: [{use: k-anonymity, k: 2}]
+    method: {use: batches, delay: 20}
+"""
+WATTS = """
+dataset: meters
+columns:
+  at: {role: time, unit: s}
+  meter: subject
+  watt: {role: quasi, type: int}
+views:
+  shapes:
+    show: [at, watt]
+    promises: [{use: kP-anonymity, k: 6, p: 3}]
+    method: {use: curves, window: 100s, every: 10s}
+"""
+
 # what is run without the option under test
 BASES: dict[str, list[str]] = {
     "anonymize/table": ["anonymize", "t.csv", "--quasi", "zip,sex,age", "--sensitive", "diag", "--k", "3"],
@@ -85,6 +114,8 @@ BASES: dict[str, list[str]] = {
     "stream/options": ["stream", "e.ndjson", "--z", "3", "--window", "20s", "--subject", "client", "--value", "site",
                        "-o", "out.ndjson"],
     "stream/policy": ["stream", "e.ndjson", "--policy", "visits.yaml", "-o", "out.ndjson"],
+    "stream/delayed": ["stream", "e.ndjson", "--policy", "timed.yaml", "--view", "delayed", "-o", "out.ndjson"],
+    "stream/curves": ["stream", "w.ndjson", "--policy", "watts.yaml", "-o", "out.ndjson"],
     "compare": ["compare", "t.csv", "--quasi", "sex,age", "--methods", "mondrian", "--k", "3"],
     "tune/table": ["tune", "table.yaml", "t.csv", "--view", "research", "--methods", "mondrian", "--k", "3"],
     "tune/delayed": ["tune", "table.yaml", "t.csv", "--view", "delayed", "--methods", "fads", "--k", "3"],
@@ -144,6 +175,12 @@ SILENT = {
     ("stream/policy", "--strict"): "every event can be used (tests/cli/test_visits_policy.py)",
     ("stream/options", "--trust-times"): "nobody doubts these times (tests/unit/test_plausibility.py)",
     ("stream/policy", "--trust-times"): "nobody doubts these times (tests/unit/test_plausibility.py)",
+    ("stream/delayed", "--strict"): "every event can be used (tests/cli/test_visits_policy.py)",
+    ("stream/curves", "--strict"): "every event can be used (tests/cli/test_visits_policy.py)",
+    ("stream/delayed", "--trust-times"): "nobody doubts these times (tests/unit/test_plausibility.py)",
+    ("stream/curves", "--trust-times"): "nobody doubts these times (tests/unit/test_plausibility.py)",
+    ("stream/delayed", "--follow"): "it has no end (tests/cli/test_stream_reading.py)",
+    ("stream/curves", "--follow"): "it has no end (tests/cli/test_stream_reading.py)",
     ("stream/options", "--late"): "no event is late (tests/laws/test_z_oracle.py)",
     ("stream/options", "--follow"): "it has no end (tests/cli/test_stream_reading.py)",
     ("stream/policy", "--follow"): "it has no end (tests/cli/test_stream_reading.py)",
@@ -157,7 +194,7 @@ SILENT = {
 }
 SAMPLES |= {"--max-loss": ["0.1"], "--max-risk": ["0.05"], "--max-delay": ["20"], "--delay": ["30"]}
 SECONDS = re.compile(
-    r'"(seconds|cpu_seconds)": [0-9.e-]+|[0-9.,]+/s|[0-9.,]+ (s|ms)\b|"[a-z_]*rate[a-z_]*": [0-9.e+-]+'
+    r'"(seconds|cpu_seconds|longest_pause)": [0-9.e-]+|[0-9.,]+/s|[0-9.,]+ (s|ms)\b|"[a-z_]*rate[a-z_]*": [0-9.e+-]+'
 )
 
 
@@ -183,7 +220,9 @@ def files(tmp_path_factory) -> Path:
     sites = [f"shop.{'abc'[i % 3]}" for i in range(300)]
     events = pl.DataFrame({"time": times, "client": [f"u{i % 30}" for i in range(300)], "site": sites})
     events.write_ndjson(folder / "e.ndjson")
-    for name, text in (("table", TABLE), ("curves", CURVES), ("visits", VISITS)):
+    watts = {"at": np.repeat(np.arange(0, 200, 10), 30), "meter": [f"m{i}" for i in range(30)] * 20}
+    pl.DataFrame({**watts, "watt": rng.integers(0, 9, 600)}).write_ndjson(folder / "w.ndjson")
+    for name, text in (("table", TABLE), ("curves", CURVES), ("visits", VISITS), ("timed", TIMED), ("watts", WATTS)):
         (folder / f"{name}.yaml").write_text(text)
     pl.DataFrame({"p": [0.5, 0.1], "q": [0.2, 0.1]}).write_csv(folder / "exposed.csv")
     pl.DataFrame({"users": [100, 200], "rate": [0.1, 0.2]}).write_csv(folder / "classes.csv")

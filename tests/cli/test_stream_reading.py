@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import socket
 import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from shoal.connect.events import Events
 from shoal.connect.pipes import MOST_BYTES, opened
 from shoal.connect.sink import Sink
 from shoal.connect.sink import _zstd as sink_zstd
+from shoal.core.errors import InputError
 from tests.cli.in_process import call
 
 
@@ -217,3 +221,88 @@ def test_one_pass_makes_several_views(tmp_path: Path) -> None:
     done = in_process(words[:-4] + words[-2:], tmp_path, b"", SHOAL_KEY="ab" * 32)
     assert done.returncode == 2
     assert "other further views" in done.stderr
+
+
+def _cut_off(file: Path) -> None:
+    file.write_text("")
+
+
+def _written_anew(file: Path) -> None:
+    file.write_text('{"a": 7, "more": "than stood there before"}\n' * 9)
+
+
+def _replaced(file: Path) -> None:
+    file.rename(file.with_suffix(".1"))
+    file.write_text('{"a": 1}\n{"a": 2}\n')
+
+
+def _gone(file: Path) -> None:
+    file.unlink()
+
+
+@pytest.mark.parametrize("change", [_cut_off, _written_anew, _replaced, _gone])
+def test_a_file_that_is_another_now_is_not_followed_in_silence(change, tmp_path: Path) -> None:
+    file = tmp_path / "events.ndjson"
+    file.write_text('{"a": 1}\n{"a": 2}\n')
+    frames = iter(Events(str(file), ["a"], beat=0.01, follow=True))
+    assert next(frames)["a"].to_list() == [1, 2]
+    change(file)
+    with pytest.raises(InputError, match="cut off or replaced") as error:
+        next(frames)
+    assert error.value.where == str(file)
+    assert error.value.hint
+
+
+def test_after_a_cut_every_event_is_answered_once(tmp_path: Path) -> None:
+    """The run that finds it leaves a snapshot; the next one reads what stands there now from its first event."""
+    file, out = tmp_path / "e.ndjson", tmp_path / "out.ndjson"
+    words = ["stream", "e.ndjson", "--z", "1", "--window", "1h", "--snapshot", "state", "-o", "out.ndjson"]
+
+    def events(first: int) -> str:
+        return "".join(f'{{"time": {n}, "subject": "u{n}", "value": "x"}}\n' for n in range(first, first + 5))
+
+    file.write_text("")  # nothing by which it could be known again
+    more = {"SHOAL_KEY": "ab" * 32, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.Popen(
+        [sys.executable, "-m", "shoal", *words, "--follow"], cwd=tmp_path, env={**os.environ, **more},
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        with file.open("a") as growing:
+            growing.write(events(0))
+        until = time.monotonic() + 120
+        while not (out.exists() and out.read_text().count("\n") == 5):
+            assert run.poll() is None
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        file.write_text(events(5)[:-1])
+        _, said = run.communicate(timeout=120)
+    finally:
+        run.kill()
+    assert run.returncode == 3, said
+    assert "cut off or replaced" in said
+    with file.open("a") as growing:
+        growing.write("\n")
+    again = call(words, tmp_path, environment={"SHOAL_KEY": "ab" * 32})
+    assert again.returncode == 0, again.stderr
+    assert pl.read_ndjson(out)["time"].to_list() == list(range(10))
+
+
+@pytest.mark.parametrize("also", [False, True])
+def test_a_format_is_that_of_every_output_whose_name_says_none(also, tmp_path: Path) -> None:
+    (tmp_path / "e.ndjson").write_text("".join(f'{{"t": {n}, "who": {n}, "v": "x"}}\n' for n in range(9)))
+    view = "{show: [t, v], promises: [{use: z-anonymity, z: 2, window: 1h}], method: z-anonymity}"
+    (tmp_path / "p.yaml").write_text(f"columns: {{t: time, who: subject, v: quasi}}\nviews: {{a: {view}, b: {view}}}\n")
+    words = ["stream", "e.ndjson", "--policy", "p.yaml", "--view", "a", "-o", "a.dat"]
+    words += ["--also", "b=b.dat"] if also else []
+    refused = call(words, tmp_path)
+    assert refused.returncode == 2
+    assert ".ndjson, .jsonl, .csv" in refused.stderr
+    assert ".parquet" not in refused.stderr
+    done = call([*words, "--output-format", "csv"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    for name in ("a.dat", "b.dat") if also else ("a.dat",):
+        assert (tmp_path / name).read_text().startswith("t,v\n")
+    against = call([*words[:-1], words[-1].replace(".dat", ".ndjson"), "--output-format", "csv"], tmp_path)
+    assert against.returncode == 2
+    assert "the name says ndjson" in against.stderr

@@ -136,7 +136,8 @@ TABLES = [
     Wrong("anonymize people.csv --quasi age --k 2 -o out.xlsx", 2, "out.xlsx: workbooks are read"),
     Wrong("anonymize people.csv --quasi age --k 2 -o blocked", 2, "blocked: cannot tell the format"),
     Wrong(f"anonymize people.csv {K} --report r.pdf", 2, "r.pdf"),
-    Wrong(f"anonymize people.csv {K} --report out.csv", 2, "two outputs have the same name"),
+    Wrong(f"anonymize people.csv {K} --report out.csv", 2, "out.csv: a report is a page, figures or a text"),
+    Wrong("anonymize people.csv --quasi age --hierarchy age=range:0:120 --k 2 -o out.csv --append out.csv", 2, "two outputs have the same name"),
     Wrong("anonymize events.ndjson --quasi value --k 2 --separator ; -o out.csv", 2, "--separator: ndjson has no"),
     # options
     Wrong("anonymize people.csv --k 2 -o out.csv", 2, "--quasi: no quasi columns"),

@@ -18,7 +18,8 @@ from shoal.promises.l_diversity import LDiversity
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.release.beside import beside
 from shoal.release.beside_z import ZBeside
-from shoal.release.stream import LocalRunner, StreamJob, figures
+from shoal.release.stream import LocalRunner, StreamJob
+from shoal.release.stream_report import figures
 from shoal.streams import STREAM_METHODS
 from shoal.streams.base import Batch, Outcomes
 

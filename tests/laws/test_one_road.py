@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import shoal
 from shoal.core.keys import KeyRing
@@ -174,3 +177,58 @@ def test_check_takes_a_policy_with_one_view(folder):
     done = run("check", "z.yaml", "e.csv")
     assert done.returncode == 0, done.stderr
     assert "1 of 1 views made" in done.stderr
+
+
+NOISY = st.fixed_dictionaries(
+    {"hierarchy": st.just("path")}, optional={"noise": st.sampled_from([0.4, 1.0]), "exact": st.just(True)}
+)
+
+
+@st.composite
+def wished_streams(draw) -> tuple[dict[str, Any], pl.DataFrame]:
+    """What may be asked of a stream without a policy, and events with columns that nobody declares, in any order."""
+    asked = {"z": draw(st.integers(1, 4)), "window": draw(st.sampled_from(["10s", "1m"]))}
+    asked |= {"seed": draw(st.integers(0, 3)), "time": "at", "subject": "who", "value": "site"}
+    asked |= draw(st.fixed_dictionaries({}, optional={"late": st.just("5s"), "unit": st.sampled_from(["s", "ms"])}))
+    asked |= draw(st.just({}) | NOISY)
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    many = draw(st.integers(1, 120))
+    events = pl.DataFrame(
+        {
+            "name": [f"Ada Lovelace {i}" for i in range(many)],
+            "site": [f"shop.{'abc'[i]}" for i in rng.integers(0, 3, many)],
+            "at": np.sort(rng.integers(0, 90, many)),
+            "zip": rng.integers(10_000, 99_999, many),
+            "who": [f"u{i}" for i in rng.integers(0, 6, many)],
+        }
+    )
+    return asked, events.select(draw(st.permutations(events.columns)))
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(wished=wished_streams())
+def test_a_stream_of_options_is_the_same_from_python_and_the_command_line(folder, wished):
+    asked, events = wished
+    events.write_ndjson("e.ndjson")
+    words = [word for name, value in asked.items() for word in (f"--{name}", str(value)) if value is not True]
+    words += ["--exact"] if asked.get("exact") else []
+    done = run("stream", "e.ndjson", *words, "-o", "out.ndjson")
+    assert done.returncode == 0, done.stderr
+    released = shoal.stream(events, **asked).data
+    assert released.columns == ["at", "who", "site"]
+    assert (folder / "out.ndjson").read_text() == released.write_ndjson()
+
+
+@pytest.mark.parametrize("lacking", ["at", "who", "site"])
+@pytest.mark.parametrize("by", ["options", "policy"])
+def test_an_event_without_a_declared_column_is_told_by_its_name(lacking, by):
+    events = pl.DataFrame({"at": [0, 1], "who": ["ada", "bob"], "site": ["x", "x"]}).drop(lacking)
+    text = (
+        "columns: {at: time, who: subject, site: {role: quasi, hierarchy: path}}\n"
+        "views: {m: {show: [site], promises: [{use: z-anonymity, z: 2, window: 1h}], method: z-anonymity}}"
+    )
+    asked = {"z": 2, "window": "1h", "time": "at", "subject": "who", "value": "site"}
+    with pytest.raises(shoal.ShoalError, match=lacking) as error:
+        shoal.stream(events, **(asked if by == "options" else {"policy": parse(text), "view": "m"}))
+    assert error.value.where
+    assert error.value.hint

@@ -56,15 +56,17 @@ def anonymize(
         `-o FILE` and the key `certificate`.
     """
     from shoal.core.originals import keep_apart
+    from shoal.core.sealed_state import state_files
     from shoal.release.job import job_of
 
     data, to = with_tables(data, to)
-    targets = [to.output, to.report, growing.append, growing.save_model, certificate, curves.representatives]
-    keep_apart(targets, [data, by.policy, growing.model])
     asked = wishes(to, by, columns, promised, curves, growing, how, title=title(data) if by.policy is None else None)
     if by.policy is None and not columns.quasi and not curves.series and growing.model is None:
         asked.refuse("quasi", "no quasi columns", "name the columns an outsider may know, or give a --policy")
     job = job_of(asked)
+    states = [*state_files(growing.append), *state_files(growing.save_model)]
+    targets = [to.output, to.report, *states, certificate, curves.representatives]
+    keep_apart(targets, [data, by.policy, *state_files(growing.model)])
     check_output(to)
     named = {"input": data, "policy": by.policy, "output": to.output, "report": to.report}
     certifying = None if certificate is None else Certifying(certificate, to, named | {"means": curves.representatives})

@@ -85,6 +85,7 @@ def compare(
     """
     from shoal.connect import files
     from shoal.connect.formats import title_of
+    from shoal.core.originals import keep_apart
     from shoal.release.columns import schema_of
     from shoal.release.compare import compare as run
     from shoal.release.promised import tightened
@@ -103,6 +104,7 @@ def compare(
     promises, _ = tightened((), schema, asked)
     register = register_of(asked, promises, schema)
     asked.done("a comparison")
+    keep_apart([report], [data])
     more = [name for name in (learn, shown.sampling_weight) if name is not None]
     frame = read_table(data, reading, [*schema.columns, *more])
     with progress("comparing") as tell:

@@ -62,12 +62,14 @@ def consume(
     from pathlib import Path
 
     from shoal.cli.clients import client, until_asked
+    from shoal.core.originals import keep_apart
     from shoal.policy.load import load
     from shoal.runtime.kafka.formats.registry import codec_of
     from shoal.runtime.kafka.tools.watch import Watch
 
     only_with(properties is None, "the policy's login: leave out --properties", user=user)
     loaded = load(policy)
+    keep_apart([output], [policy, properties])
     codec = codec_of(loaded)
     login = client(properties, None) if properties else _as_user(loaded, role, user)
     decode = codec.decode_view if codec is not None else None

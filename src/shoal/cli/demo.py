@@ -24,8 +24,10 @@ def demo(*, rows: Whole = 5000, out: Annotated[str, Parameter(alias="-o")] = "ou
     """
     from shoal.api import anonymize
     from shoal.connect import files
+    from shoal.core.originals import Folder, keep_apart
     from shoal.datasets.hospital import hospital
 
+    keep_apart([Folder(out, ("hospital.csv", "released.csv", "report.html"))], [])
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     patients = hospital(rows, seed=seed)

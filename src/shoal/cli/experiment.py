@@ -31,6 +31,7 @@ def experiment(
     data
         A folder with the real data sets; without it, generated data of the same shape are used.
     """
+    from shoal.core.originals import Folder
     from shoal.experiments import EXPERIMENTS, find
 
     if name is None:
@@ -40,6 +41,7 @@ def experiment(
     if name not in EXPERIMENTS:
         raise UsageError(f"there is no experiment {name!r}", hint=f"one of: {', '.join(EXPERIMENTS)}")
     folder = Path(out or "out/experiments") / name
+    Folder(str(folder), ("*",)).require()
     folder.mkdir(parents=True, exist_ok=True)
     made = find(name)(folder, Path(data) if data else None)
     if name in PRINTED:

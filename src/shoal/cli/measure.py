@@ -89,9 +89,14 @@ def measure(
     from shoal.api import measure as measured
 
     if events.stream:
+        from shoal.core.originals import Folder, keep_apart
+        from shoal.report.stream_profile import PROFILE
+
         table = {"quasi": quasi, "sensitive": sensitive, "sampling_weight": sampling_weight, "special": special}
         only_with(False, "a table: leave out --stream", **table)
         named = [events.time or "time", subject or "subject", events.value or "value"]
+        if events.out is not None:
+            keep_apart([Folder(events.out, PROFILE)], [data])
         _profile(read_table(data, reading, named), subject, events, json)
         return
     about = {name: getattr(events, name) for name in ("time", "value", "hierarchy", "unit", "window", "out")}

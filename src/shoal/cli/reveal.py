@@ -33,13 +33,16 @@ def reveal(policy: str, *, role: str, column: str, keys: str | None = None, audi
 
     from shoal.core.errors import UsageError
     from shoal.core.keys import KeyRing
+    from shoal.core.originals import keep_apart
     from shoal.policy.load import load
     from shoal.views.role_view import RoleView
 
     view = RoleView.of(load(policy), role)
     if column not in view.masks or not view.masks[column].reversible:
         raise UsageError(f"the column {column!r} of {role!r} holds no tokens", where=f"views.{role}.masks")
-    running = view.start(KeyRing.load(Path(keys) if keys else None))[column]
+    ring = KeyRing.load(Path(keys) if keys else None)
+    keep_apart([audit], [policy])
+    running = view.start(ring)[column]
     values: list[object] = []
     for number, line in enumerate(sys.stdin, 1):
         if line.strip():

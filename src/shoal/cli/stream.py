@@ -91,7 +91,8 @@ class Reads:
     output_format
         What is written, where no name says so: ndjson (if not given) or csv.
     follow
-        Read a file on as it grows, until the command is stopped.
+        Read a file on as it grows, until the command is stopped. A file that was cut off or replaced ends it with an
+        error.
     also
         A further view of the policy, made in the same pass: `VIEW=FILE`. May be given several times.
     """

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli.live import Live, StoppedError
+from shoal.cli.options import only_with
 from shoal.cli.terminal import as_json, say
 from shoal.core.errors import InputError, UsageError
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from shoal.cli.stream_metrics import StreamMetrics
     from shoal.connect.events import Events
     from shoal.connect.sink import Lines, Sink
+    from shoal.core.originals import Folder
     from shoal.release.checkpoints import Checkpoints, Stopped
     from shoal.release.position import Position
     from shoal.release.stream import LocalRunner, StreamJob
@@ -38,7 +40,9 @@ class Asked:
 
 def passed(asked: Asked) -> int:
     """One pass over the events."""
+    from shoal.cli.stream_end import figures_of, report, save_figures, say_more
     from shoal.connect.events import Events
+    from shoal.connect.pipes import CutOffError
     from shoal.core.originals import keep_apart
     from shoal.release import position as positions
     from shoal.release.checkpoints import sliced
@@ -47,11 +51,12 @@ def passed(asked: Asked) -> int:
     from shoal.report.model import ending
 
     how, job = asked.run, asked.jobs[""]
-    keep_apart([*asked.outputs.values(), how.synthetic, how.withheld, how.report], [asked.events])
+    keep_apart([*asked.outputs.values(), *_beside(asked)], [asked.events])
     ending(how.report)
     # drawn once: without a ring of keys each call would draw another, and state and pseudonyms must have the same
     keys = {view: one.key() for view, one in asked.jobs.items()}
     # events are read before anything is opened for writing, so that a wrong name leaves nothing behind
+    only_with(bool((job.view or job).schema.of("time")), "a time column", trust_times=how.trust_times)
     source = Events(
         asked.events,
         list(dict.fromkeys(name for one in asked.jobs.values() for name in one.columns)),
@@ -74,13 +79,18 @@ def passed(asked: Asked) -> int:
     where = "columns.time.unit" if job.view else "--unit"
     trusted = examined(source, job, say, trust=how.trust_times, where=where)
     live, begun = Live(runner, sliced(positions.unread(trusted, at.read))), runner.first
-    whole = False
+    whole, cut = False, None
     if how.watch:
         live.watch(job.title, lambda: source.bad)
     page: Page | None = None
     try:
         page, metrics = _metrics(how.metrics, runners, source, saved)
-        ended = _drained(runners, live, stop, saved, metrics)
+        try:
+            ended = _drained(runners, live, stop, saved, metrics)
+        except CutOffError as error:
+            cut, ended = error, False
+            if saved is not None:
+                saved.at = positions.Position()  # what stands in the file now is read from its first event
         # with a snapshot the stream may go on: what is held waits there for the rest of its group
         if ended and (saved is None or how.flush):
             for one in runners.values():
@@ -97,17 +107,19 @@ def passed(asked: Asked) -> int:
             page.close()
         out.close(whole=whole)
     live.line(end=True)
-    _say_more(asked, source, runners)
+    say_more(asked, source, runners)
     rows = watching.finish() if watching is not None else []
     if watching is not None and how.figures:
-        say(f"written: {len(_save(rows, watching.k, how.figures))} files in {how.figures}")
-    _report(asked, runners, rows, watching.k if watching is not None else 2)
+        say(f"written: {len(save_figures(rows, watching.k, how.figures))} files in {how.figures}")
+    report(asked, runners, rows, watching.k if watching is not None else 2)
     if runner.beside is not None:
         say(str(runner.beside))
     if stop:
         say(f"stopped after event {runner.first:,}" + ("; the snapshot continues there" if saved is not None else ""))
     if asked.json:
-        say(as_json(_figures(asked, source, runners, ended=ended)))
+        say(as_json(figures_of(asked, source, runners, ended=ended)))
+    if cut is not None:  # only now: what was answered before stays, and stands in the snapshot
+        raise cut
     return 0
 
 
@@ -118,9 +130,7 @@ class _Outputs:
         from shoal.connect.sink import Lines, Sink
 
         kind = asked.reads.output_format
-        self.sinks: dict[str, Sink] = {
-            view: Sink(path, kind=None if view else kind) for view, path in asked.outputs.items()
-        }
+        self.sinks: dict[str, Sink] = {view: Sink(path, kind=kind) for view, path in asked.outputs.items()}
         how = asked.run
         # they say which released event is which of the input, so only their owner may read them
         self.marks = Lines(how.synthetic, private=True) if how.synthetic else None
@@ -199,8 +209,7 @@ def _runner(
     how, job, marks = asked.run, asked.jobs[view], out.marks
     ticks = None
     if saved is not None:
-        file = saved.file.path
-        ticks = TickLog(file.with_name(f"{file.name}{'.' + view if view else ''}.ticks"), key, saved.file.number)
+        ticks = TickLog(_ticks(saved.file.path, view), key, saved.file.number)
     runner = LocalRunner(
         job,
         key,
@@ -214,6 +223,25 @@ def _runner(
     )
     runner.tell = out.told(view)
     return runner
+
+
+def _ticks(snapshot: Path, view: str) -> Path:
+    """Where the ticks of a view's clock stand, beside the snapshot."""
+    return snapshot.with_name(f"{snapshot.name}{'.' + view if view else ''}.ticks")
+
+
+def _beside(asked: Asked) -> list[str | Folder | None]:
+    """All that a run writes beside what it releases."""
+    from pathlib import Path
+
+    from shoal.core.originals import Folder
+    from shoal.core.sealed_state import state_files
+    from shoal.report.stream_figures import FIGURES
+
+    how = asked.run
+    ticks = [] if how.snapshot is None else [str(_ticks(Path(how.snapshot), view)) for view in asked.jobs]
+    figures = Folder(how.figures, FIGURES) if how.figures else None
+    return [how.synthetic, how.withheld, how.report, figures, *state_files(how.snapshot), *ticks]
 
 
 def _stops(source: Events) -> list[int]:
@@ -264,91 +292,6 @@ def _drained(
         if saved is not None:
             saved.look()
     return not stop
-
-
-def _say_more(asked: Asked, source: Events, runners: Mapping[str, LocalRunner]) -> None:
-    """Other views of the pass, and doubts."""
-    from shoal.core.known import doubts
-
-    for view, runner in runners.items():
-        if view:
-            counters = runner.method.counters
-            say(f"{view}: {counters['released']:,} of {counters['events']:,} events released")
-    if source.bad:
-        where = ", ".join(f"{line:,}" for line in source.first_bad)
-        say(f"warning: {source.bad:,} lines cannot be read, first of them: {where} (--strict stops at the first)")
-    for runner in runners.values():
-        for doubt in doubts(runner.method.known):
-            say(f"warning: {doubt}")
-
-
-def _figures(asked: Asked, source: Events, runners: Mapping[str, LocalRunner], *, ended: bool) -> dict[str, Any]:
-    from shoal.release.stream import figures
-
-    views = {view: figures(runner) for view, runner in runners.items() if view}
-    return {
-        **figures(runners[""]),
-        **({"views": views} if views else {}),
-        "seed": asked.jobs[""].seed or 0,
-        "unreadable_lines": source.bad,
-        "ended": ended,
-    }
-
-
-def _save(rows: Any, k: int, folder: str) -> list[Path]:
-    """Figures, pictures, and a page of them."""
-    from pathlib import Path
-
-    from shoal.connect.files import write_text
-    from shoal.report.stream_figures import save
-    from shoal.report.stream_page import figures_page
-
-    made = save(rows, k, Path(folder))
-    if made:
-        made.append(Path(folder) / "page.html")
-        write_text(figures_page(rows, k), str(made[-1]))
-    return made
-
-
-def _report(asked: Asked, runners: Mapping[str, LocalRunner], rows: Any, k: int) -> None:
-    """How the run ended, as a file, if one was asked for: every view, what was waived, and what was judged beside."""
-    from shoal.connect.files import write_text
-    from shoal.release.stream import figures
-    from shoal.report.model import ending
-    from shoal.report.stream_page import reasons, run_page
-
-    file, job, runner = asked.run.report, asked.jobs[""], runners[""]
-    if file is None:
-        return
-    kind, counters, notes = ending(file), runner.method.counters, _notes(asked, runners)
-    if kind == ".json":
-        views = {view: figures(one) for view, one in runners.items() if view}
-        page = as_json({**figures(runner), **({"views": views} if views else {}), "notes": notes})
-    elif kind == ".html":
-        page = run_page(job.title, job.method.use, counters, notes=notes, rows=rows, k=k)
-    else:
-        told = [f"{count:,} withheld: {words}" for words, count in reasons(counters)]
-        first = f"{job.title}: {counters['released']:,} of {counters['events']:,} events released"
-        page = "\n".join([first, *told, *(f"note: {note}" for note in notes)]) + "\n"
-    write_text(page, file)
-    say(f"report: {file}")
-
-
-def _notes(asked: Asked, runners: Mapping[str, LocalRunner]) -> list[str]:
-    """What belongs into every report of the run."""
-    from shoal.core.known import doubts
-
-    notes = []
-    for view, runner in runners.items():
-        of, job = f"{view}: " if view else "", asked.jobs[view]
-        if view:
-            counters = runner.method.counters
-            notes.append(f"{of}{counters['released']:,} of {counters['events']:,} events released")
-        told = [*job.notes, *(f"waiver: {name}" for name in job.waived), *doubts(runner.method.known)]
-        if runner.beside is not None:
-            told.append(str(runner.beside))
-        notes += [f"{of}{note}" for note in told]
-    return notes
 
 
 def _where(events: str, position: Position, stopped: Position | None) -> str:

@@ -108,7 +108,6 @@ def tune(
     from shoal.release.wishes import Wishes
     from shoal.report.chart import draw
 
-    keep_apart([report], [policy, data])
     if report is not None and not report.endswith((".html", ".svg")):
         raise UsageError("expected a name that ends in .html or .svg", where="--report")
     if tried.rows is not None and tried.rows < 1:
@@ -122,7 +121,9 @@ def tune(
     )
     goal = Goal(_share(goals.max_loss, "--max-loss"), _share(goals.max_risk, "--max-risk"), goals.max_delay)
     asked = {"policy": policy, "view": view, "seed": seed}
-    frame = read_for(job_of(Wishes(asked, spell=spell)), data, reading)
+    job = job_of(Wishes(asked, spell=spell))
+    keep_apart([report], [policy, data])
+    frame = read_for(job, data, reading)
 
     def command(job: Job, settings: dict[str, Any]) -> dict[str, str]:
         return _command(job, settings, [data, "--policy", policy, *_given("--view", view)], reading, seed)

@@ -40,9 +40,9 @@ def view(
     from shoal.release.job import job_of
 
     data, to = with_tables(data, to)
-    keep_apart([to.output, to.report], [data, policy])
     ring = KeyRing.load(Path(keys) if keys else None)
     job = job_of(wishes(to, promised, how, policy=policy, view=role, keys=ring))
+    keep_apart([to.output, to.report], [data, policy])
     check_output(to)
     frame = read_for(job, data, reading)
     with progress(f"the view of {role}") as tell:

@@ -57,6 +57,15 @@ def lines_of(path: str) -> Format:
     return format_of(path.removesuffix(".zst"))
 
 
+def named_lines(path: str) -> Format | None:
+    """The same where a name says it, else nothing.
+
+    >>> named_lines("visits.csv.zst"), named_lines("released.dat")
+    ('csv', None)
+    """
+    return ENDINGS.get(_ending(file_of(path.removesuffix(".zst"))))
+
+
 def file_of(path: str) -> str:
     """The file of a path: the name of a sheet stands behind it.
 

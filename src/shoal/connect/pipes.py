@@ -22,6 +22,7 @@ GZIP, ZSTD, PARQUET = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PAR1"
 PIECE = 1 << 20
 MOST_BYTES = 8 << 20  # bytes that one piece may become: a few may stand for very many
 LEAST = 4  # bytes that tell a compression
+BEGINS = 4096  # bytes by which a file that is followed is known again
 TCP = "tcp://"
 
 Read = Callable[[int], bytes]  # at most so many bytes, none at the end
@@ -34,6 +35,10 @@ def is_pipe(path: str) -> bool:
     (True, True, False)
     """
     return path == "-" or path.startswith(TCP)
+
+
+class CutOffError(InputError):
+    """A file that is followed is not the one it was: what its writer did not read again may be missing."""
 
 
 class Input:
@@ -57,6 +62,7 @@ class Input:
         self._pieces: Iterator[bytes] | None = None
         self._first = b""
         self._ended = False
+        self._begins, self._taken = b"", 0  # the first bytes, and how many were taken
         self.waiting = False  # for the next bytes: the one moment when a stop signal may break in
 
     def read(self) -> bytes | None:
@@ -71,6 +77,8 @@ class Input:
             piece = next(self._pieces, b"")
         except (OSError, EOFError, zlib.error):
             raise InputError("the input broke off", where=self._path) from None
+        if self._follow:
+            self._refuse_another()  # also before what came is handed on: it may be of another file
         if piece or not self._follow:
             return piece
         self._wait(self._beat or 0.25)
@@ -95,6 +103,9 @@ class Input:
         finally:
             self.waiting = False
         self._ended = not data
+        if self._follow:
+            self._begins += data[: BEGINS - len(self._begins)]
+            self._taken += len(data)
         # a pipe gives little at a time: what else is there now comes along, because small batches cost more
         while data and is_pipe(self._path) and len(data) < self._size and self._within(0):
             more = self._take(self._size - len(data))
@@ -102,6 +113,25 @@ class Input:
                 break
             data += more
         return data
+
+    def _refuse_another(self) -> None:
+        """A file that grows keeps its beginning and its name; of any other, what comes next would be lost unsaid."""
+        try:
+            with Path(self._path).open("rb") as file:
+                there, size = os.fstat(file.fileno()), file.seek(0, os.SEEK_END)
+                file.seek(0)
+                same = size >= self._taken and file.read(len(self._begins)) == self._begins
+        except OSError:
+            same = False
+        else:
+            ours = there if self._number is None else os.fstat(self._number)
+            same = same and os.path.samestat(ours, there)
+        if not same:
+            raise CutOffError(
+                f"the file was cut off or replaced while it was followed, after its first {self._taken:,} bytes",
+                where=self._path,
+                hint="start again to read what stands there now, from its first event; rotate by a new name instead",
+            )
 
     def _wait(self, seconds: float) -> None:
         self.waiting = True

@@ -18,7 +18,7 @@ from typing import IO, Literal
 import msgspec
 import polars as pl
 
-from shoal.connect.formats import lines_of
+from shoal.connect.formats import named_lines
 from shoal.connect.json_out import json_lines
 from shoal.core.errors import InputError, OutputError, UsageError
 from shoal.core.originals import refuse
@@ -26,6 +26,7 @@ from shoal.core.originals import refuse
 Format = Literal["ndjson", "csv"]
 MEMBER = 1 << 20  # bytes that are compressed together, unless a checkpoint comes first
 TAIL = 4096
+NAMES = "use .ndjson, .jsonl, .csv or .tsv, also with .gz or .zst"
 NOWHERE = ("-", os.devnull)
 
 
@@ -151,7 +152,7 @@ class Lines:
 
 
 class Sink:
-    """Released rows out: NDJSON, or CSV by the file's name or by ``kind``. A resumed stream appends.
+    """Released rows out: NDJSON, or CSV by the file's name, or by ``kind`` where that says nothing.
 
     >>> import tempfile
     >>> sink = Sink(str(Path(tempfile.mkdtemp()) / "out.csv"))
@@ -162,9 +163,7 @@ class Sink:
     """
 
     def __init__(self, path: str, *, append: bool = False, kind: Format | None = None) -> None:
-        self._kind = kind or ("ndjson" if path in NOWHERE else lines_of(path))
-        if self._kind not in ("ndjson", "csv"):
-            raise UsageError("a stream is written as NDJSON or CSV", where=path)
+        self._kind = _written_as(path, kind)
         self._separator = "\t" if ".tsv" in path else ","
         self.lines = Lines(path, append=append)
 
@@ -182,6 +181,20 @@ class Sink:
     def close(self, *, whole: bool = True) -> None:
         """See :class:`Lines`."""
         self.lines.close(whole=whole)
+
+
+def _written_as(path: str, kind: Format | None) -> Format:
+    """What is written there: the name says it, or the ``kind`` where it says nothing; never one against the other."""
+    named = None if path in NOWHERE else named_lines(path)
+    if named not in (None, "ndjson", "csv"):
+        raise UsageError("a stream is written as NDJSON or CSV", where=path, hint=NAMES)
+    if kind is not None and named not in (None, kind):
+        raise UsageError(f"the name says {named}, and {kind} was asked for", where=path, hint="name it otherwise")
+    if kind is None and named is None and path not in NOWHERE:
+        raise UsageError(
+            "cannot tell the format from the name", where=path, hint=f"{NAMES}; --output-format says it of other names"
+        )
+    return kind or ("csv" if named == "csv" else "ndjson")
 
 
 def _gzipped(data: bytes) -> bytes:

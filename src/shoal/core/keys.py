@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from shoal.core.errors import InputError, UsageError
+from shoal.core.originals import register
 from shoal.core.private_file import refuse_readable, write_private
 
 DEFAULT = "default"
@@ -130,6 +131,7 @@ class KeyRing:
     def open(cls, path: Path) -> KeyRing:
         """A ring from its file, which only its owner may read."""
         refuse_readable(path, "the key ring")
+        register(path)
         try:
             content = json.loads(path.read_text())
             entries = content["keys"].items() if content["shoal-keys"] == 1 else None
@@ -173,6 +175,7 @@ def _epochs(text: str, where: str) -> dict[int, bytes]:
     if text.startswith("file:"):
         path = Path(text[len("file:") :])
         refuse_readable(path, f"the key of {where}")
+        register(path)
         try:
             text = path.read_text().strip()
         except OSError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -53,6 +53,13 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise UsageError(
                 "`at_most` is a level of a quasi column, and not below 0", where="column", hint="for example 2"
             )
+        for name, role in OF_ONE_ROLE.items():
+            if self.role != role and getattr(self, name) != _BY_DEFAULT[name]:
+                raise UsageError(
+                    f"`{name}` has no effect on a column of the role `{self.role}`",
+                    where=f"column.{name}",
+                    hint=f"it is said of a {role} column: leave it out",
+                )
         if not 0 < self.weight < float("inf"):
             raise UsageError("`weight` must be positive and finite", where="column", hint="for example 2")
         if self.format is not None and self.type is None:
@@ -68,6 +75,34 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                     hint="leave `type` and `format` out",
                 )
             msgspec.structs.force_setattr(self, "type", self.derive.makes)
+
+
+# what only columns of one role have; of any other it would be ignored
+OF_ONE_ROLE: dict[str, Role] = {
+    **dict.fromkeys(("weight", "loss", "missing"), "quasi"),
+    **dict.fromkeys(("unit", "late", "ahead"), "time"),
+}
+_BY_DEFAULT = {field.name: field.default for field in msgspec.structs.fields(Column)}
+
+
+def one_role_each(named: Mapping[str, Iterable[str]], where: str) -> None:
+    """An error if one column is named for two things: the second role would replace the first unsaid.
+
+    Whoever makes columns of options calls it first; a mapping that is built of their values merges equal names.
+
+    >>> one_role_each({"subject": ["client"], "value": ["client"]}, "stream")
+    Traceback (most recent call last):
+    shoal.core.errors.UsageError: stream: column 'client' is declared twice: subject and value
+    <BLANKLINE>
+    hint: give it one role
+    """
+    seen: dict[str, str] = {}
+    for role, names in named.items():
+        for name in names:
+            if name in seen:
+                both = f": {seen[name]} and {role}" if seen[name] != role else ""
+                raise UsageError(f"column {name!r} is declared twice{both}", where=where, hint="give it one role")
+            seen[name] = role
 
 
 def declared(column: Column) -> dict[str, Any]:
@@ -159,23 +194,20 @@ class Schema(msgspec.Struct, frozen=True):
     ) -> Schema:
         """A schema from lists of names, as the short calls (``shoal.api``) take them."""
         weights, losses, at_most = weights or {}, losses or {}, at_most or {}
+        more: dict[Role, list[str]] = {
+            "sensitive": sensitive or [],
+            "plain": plain or [],
+            "identifier": identifiers or [],
+            "subject": [subject] if subject else [],
+        }
+        one_role_each({"quasi": quasi, **{str(role): names for role, names in more.items()}}, "schema")
         columns = {
             name: Column(
                 "quasi", hierarchy=h, weight=weights.get(name, 1.0), loss=losses.get(name), at_most=at_most.get(name)
             )
             for name, h in quasi.items()
         }
-        more: list[tuple[Role, list[str]]] = [
-            ("sensitive", sensitive or []),
-            ("plain", plain or []),
-            ("identifier", identifiers or []),
-            ("subject", [subject] if subject else []),
-        ]
-        for role, names in more:
-            for name in names:
-                if name in columns:
-                    raise UsageError(f"column {name!r} is declared twice", where="schema", hint="give it one role")
-                columns[name] = Column(role)
+        columns |= {name: Column(role) for role, names in more.items() for name in names}
         stated: dict[str, Mapping[str, Any]] = {"weights": weights, "losses": losses, "at_most": at_most}
         for what, given in stated.items():
             if unknown := set(given) - set(quasi):

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from shoal.core.errors import InputError, UsageError
+from shoal.core.originals import refuse
 from shoal.core.private_file import write_private
 
 Opened = TypeVar("Opened")
@@ -115,6 +116,20 @@ def opened(attempt: Callable[[bytes], Opened], keys: Iterable[bytes]) -> Opened:
     raise first or UsageError("there is no key to open a state with", where="keys")
 
 
+def state_files(path: str | None) -> list[str]:
+    """All files of a state: it and its counter; none if there is no state.
+
+    >>> state_files("run/state"), state_files(None)
+    (['run/state', 'run/state.counter'], [])
+    """
+    return [] if path is None else [path, str(counter_of(Path(path)))]
+
+
+def counter_of(path: Path) -> Path:
+    """The counter beside a state."""
+    return path.with_name(path.name + ".counter")
+
+
 class StateFile:
     """A state in a file, and the counter beside it that tells an older one.
 
@@ -134,7 +149,7 @@ class StateFile:
 
     def __init__(self, path: Path, kind: str, key: bytes | None, *, version: int = 1) -> None:
         self.path, self.kind, self.version = path, kind, version
-        self.counter = path.with_name(path.name + ".counter")
+        self.counter = counter_of(path)
         self._key = key
         self._name = b""
         self.number = 0  # of the state that was read or written last
@@ -176,6 +191,8 @@ class StateFile:
 
     def write(self, content: bytes) -> None:
         """Write the next state. It is refused if another run has written since this one read."""
+        for place in (self.path, self.counter):
+            refuse(place)
         known = self._counted()
         if known is not None and (known.name != (self._name or known.name) or known.number > self.number):
             raise InputError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
@@ -12,6 +12,7 @@ import msgspec
 from shoal.core.derive import DERIVATIONS, check_derived
 from shoal.core.errors import PolicyError, UsageError
 from shoal.core.hierarchy import HIERARCHIES
+from shoal.core.originals import register
 from shoal.core.schema import Column, Role, Schema
 from shoal.core.spec import Family, Spec
 from shoal.masks import MASKS
@@ -27,6 +28,7 @@ from shoal.tables import TABLE_METHODS
 
 TOP = ("dataset", "source", "columns", "views")
 VIEW = ("users", "show", "masks", "promises", "method", "service", "hidden", "waive", "sample")
+FILES = ("file", "vault", "register", "properties", "descriptor")  # keys of a policy whose values are files beside it
 METHODS: tuple[Family[Any], ...] = (TABLE_METHODS, STREAM_METHODS, SERIES_METHODS)
 
 
@@ -40,6 +42,8 @@ def load(path: str | Path) -> Policy:
     ['ward']
     """
     data, places = load_yaml(path)
+    for name in _files(data):  # a vault that is made later must not be an output, either
+        register(Path(path).parent / name)
     return _Reader(places, Path(path).parent).policy(data, str(path))
 
 
@@ -51,6 +55,14 @@ def parse(text: str, name: str = "policy", folder: Path | None = None) -> Policy
     """
     data, places = parse_yaml(text, name)
     return _Reader(places, folder or Path()).policy(data, name)
+
+
+def _files(data: Any) -> Iterator[str]:
+    """The files that a policy names, wherever in it."""
+    if isinstance(data, Mapping):
+        yield from (name for key, name in data.items() if key in FILES and isinstance(name, str))
+    for below in data.values() if isinstance(data, Mapping) else data if isinstance(data, list) else ():
+        yield from _files(below)
 
 
 class _Reader:
@@ -80,8 +92,27 @@ class _Reader:
             name: self._view(name, value, ("views", name), schema)
             for name, value in self._mapping(top.get("views", {}), ("views",)).items()
         }
+        self._refuse_unused(schema, views)
         source = self._mapping(top.get("source", {}), ("source",))
         return Policy(str(top.get("dataset", Path(path).stem)), schema, views, source, path)
+
+    def _refuse_unused(self, schema: Schema, views: Mapping[str, View]) -> None:
+        """A hierarchy of a column that nothing generalizes is a wish that nobody would fulfil."""
+        for name, column in schema.columns.items():
+            if column.hierarchy is None or column.role in ("quasi", "sensitive"):
+                continue
+            masked = [view for view in views.values() if name in view.masks]
+            # a method publishes times as they are; a mask of one view does nothing for the others
+            bare = [
+                v for v in views.values() if column.role == "time" and v.promises and v.shows(name) and v not in masked
+            ]
+            if views and (bare or not masked):
+                of = f" in the view {bare[0].name!r}" if bare else ""
+                raise PolicyError(
+                    f"a hierarchy has no effect on a column of the role `{column.role}`{of}",
+                    where=self.places.at(("columns", name, "hierarchy")),
+                    hint=f"leave it out, or let a mask use it: `masks: {{{name}: {{use: generalize, level: 1}}}}`",
+                )
 
     def _column(self, data: Any, place: Place) -> Column:
         fields = tuple(f.name for f in msgspec.structs.fields(Column))
@@ -222,4 +253,9 @@ class _Reader:
         try:
             return msgspec.convert(data, kind)
         except msgspec.ValidationError as error:
+            if isinstance(error.__cause__, UsageError):  # of a rule of our own, which has a place and a hint
+                own = error.__cause__
+                field = (own.where or "").partition(".")[2]
+                where = self.places.at((*place, field) if field in data else place)
+                raise PolicyError(own.message, where=where, hint=own.hint) from None
             raise PolicyError(str(error), where=self.places.at(place)) from None

@@ -103,6 +103,7 @@ class Checkpoints:
         """Write a checkpoint now. When this returns, it is on the disk."""
         begun = self._clock()
         marks = {name: mark for name, out in self._outputs.items() if (mark := out.mark(self._key)) is not None}
+        self.at = self.at.grown(self._key)
         at = self.at.moved(self._runners[""].first - self._begun)
         state, *others = (runner.snapshot() for runner in self._runners.values())
         further = dict(zip(list(self._runners)[1:], others, strict=True))

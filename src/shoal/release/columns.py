@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.core.hierarchy import HIERARCHIES, Hierarchy
+from shoal.core.originals import register
 from shoal.core.schema import Schema
 from shoal.release.wishes import Wishes
 
@@ -46,5 +47,6 @@ def as_hierarchy(value: Hierarchy | str | Mapping[str, Any] | None, where: str) 
     if isinstance(value, str) and not known and (value.endswith(".csv") or Path(value).is_file()):
         from shoal.core.hierarchy.tree import Tree
 
+        register(value)
         return Tree(file=value)
     return HIERARCHIES.decode(value, where)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from shoal.core.schema import Column, Schema
+from shoal.core.schema import Column, Schema, one_role_each
 from shoal.promises.base import Promise, those_about
 from shoal.promises.kp_anonymity import KPAnonymity
 from shoal.promises.z_anonymity import ZAnonymity
@@ -105,6 +105,7 @@ def judge_of_options(wishes: Wishes) -> Judge:
         promised: tuple[Promise, ...] = (KPAnonymity(wishes.take("k"), wishes.take("p")),)
         instants = wishes.take("quasi")
         schema = _judged(wishes)
+        one_role_each({"quasi": instants or (), "sensitive": schema.sensitive}, "verify")
         promises, _ = tightened(promised, schema, wishes)
         return Judge(schema, promises, instants=None if instants is None else tuple(instants))
     if wishes.has("z"):
@@ -113,6 +114,8 @@ def judge_of_options(wishes: Wishes) -> Judge:
     schema = _judged(wishes)
     if not schema.quasi:
         wishes.refuse("quasi", "no quasi columns", "name them, or give a policy")
+    if subject is not None:
+        one_role_each({"quasi": schema.quasi, "sensitive": schema.sensitive, "subject": [subject]}, "verify")
     promises, _ = tightened((), schema, wishes)
     return Judge(schema, promises, subject, register=register_of(wishes, promises, schema))
 
@@ -135,5 +138,7 @@ def _judge_of_stream(wishes: Wishes) -> Judge:
         wishes.refuse("z", "z-anonymity needs a window and a subject", both)
     time, unit = wishes.take("time", "time"), wishes.take("unit", "s")
     given = schema_of(Wishes({"quasi": wishes.take("quasi", ())}))
+    roles = {"quasi": given.columns, "subject": [subject], "time": [time]}
+    one_role_each({wishes.spelled(role): names for role, names in roles.items()}, "verify")
     columns = {**given.columns, subject: Column("subject"), time: Column("time", unit=unit)}
     return Judge(Schema(columns), (ZAnonymity(z, window),))

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.columns import require_columns
 from shoal.core.errors import InputError, PolicyError
 from shoal.core.frames import from_any
 from shoal.core.keys import DEFAULT, KeyRing
@@ -41,6 +42,7 @@ from shoal.views.sampling import refuse_sample
 
 Write = Callable[[pl.DataFrame], None]
 LARGEST = 1 << 17
+COMPARE = "compare the names of columns in the events with the policy or the options"
 QUIET = 0.25  # seconds without an event after which the clock of waiting events goes on by itself
 
 
@@ -343,12 +345,17 @@ class LocalRunner:
         return Batch(self._shown(frame), times, subjects, self.first)
 
     def _fitted(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Values in their declared types; an event with one that is not of its type is unusable as a whole."""
+        """The declared columns in their types; an event with a value of another type is unusable as a whole."""
         if self.job.view is None:
-            return frame
+            declared = self.job.columns
+            require_columns(declared, frame.columns, "stream", error=InputError, hint=COMPARE)
+            return frame.select(declared)  # what nobody declared is not shown, whoever brings the events
         if self._masks is None:
             self._masks = FrameGate(self.job.view, frame.schema, self.job.keys)
-        return self._masks.fit(frame, null_rows=True)
+        fitted = self._masks.fit(frame, null_rows=True)
+        # who and when are needed though the role may see neither
+        require_columns(self.job.schema.of("subject", "time"), fitted.columns, "stream", error=InputError, hint=COMPARE)
+        return fitted
 
     def _shown(self, frame: pl.DataFrame) -> pl.DataFrame:
         view = self.job.view
@@ -384,16 +391,3 @@ def _split(snapshot: bytes | None) -> tuple[int, bytes | None]:
     if len(snapshot) < 8:
         raise InputError("this is not a snapshot of a stream", where="snapshot")
     return int.from_bytes(snapshot[:8], "little"), snapshot[8:]
-
-
-def figures(runner: LocalRunner) -> dict[str, Any]:
-    """Counters and live figures together.
-
-    >>> from shoal.release.job import job_of
-    >>> from shoal.release.wishes import Wishes
-    >>> job = job_of(Wishes({"z": 2, "window": "1h"}))
-    >>> figures(LocalRunner(job, job.key(), print))["events"]
-    0
-    """
-    state = {} if runner.beside is None else runner.beside.figures()
-    return {**runner.method.counters, **runner.method.figures(), **state}

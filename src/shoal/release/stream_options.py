@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from shoal.core.errors import UsageError
-from shoal.core.schema import Column, Schema
+from shoal.core.schema import Column, Schema, one_role_each
 from shoal.promises.z_anonymity import ZAnonymity
 from shoal.release.columns import as_hierarchy
 from shoal.release.common import OF_STREAMS, Common, nothing_to_waive, reported
@@ -26,6 +26,8 @@ def stream_of_options(wishes: Wishes) -> StreamJob:
     time, subject, value = (wishes.take(name, name) for name in ("time", "subject", "value"))
     if not isinstance(value, str):
         wishes.refuse("value", "a stream has one value per event", "name one column")
+    roles = {"time": [time], "subject": [subject], "value": [value]}
+    one_role_each({wishes.spelled(role): names for role, names in roles.items()}, "stream")
     given = wishes.take("hierarchy")
     unit, late = wishes.one_of("unit", "s", "ms", "us", "ns"), wishes.take("late", "0s")
     schema = Schema(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import msgspec
 
 from shoal.core.groups import Finding
 from shoal.core.notebook import Shown
 from shoal.report.model import ending
 from shoal.report.stream_page import run_page
+
+if TYPE_CHECKING:
+    from shoal.release.stream import LocalRunner
 
 
 class StreamReport(Shown, msgspec.Struct, frozen=True, kw_only=True):
@@ -63,3 +68,17 @@ class StreamReport(Shown, msgspec.Struct, frozen=True, kw_only=True):
                 *[f"note: {note}" for note in self.notes],
             ]
         )
+
+
+def figures(runner: LocalRunner) -> dict[str, Any]:
+    """Counters and live figures together.
+
+    >>> from shoal.release.job import job_of
+    >>> from shoal.release.stream import LocalRunner
+    >>> from shoal.release.wishes import Wishes
+    >>> job = job_of(Wishes({"z": 2, "window": "1h"}))
+    >>> figures(LocalRunner(job, job.key(), print))["events"]
+    0
+    """
+    state = {} if runner.beside is None else runner.beside.figures()
+    return {**runner.method.counters, **runner.method.figures(), **state}

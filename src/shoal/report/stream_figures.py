@@ -90,6 +90,10 @@ def pictures(found: pl.DataFrame, k: int, name: str = "stream", goal: float | No
     }
 
 
+# what `shoal stream --figures` writes into its folder; page.html is made of the same figures
+FIGURES = ("figures.csv", "volume.svg", "p_k.svg", "z.svg", "entropy.svg", "page.html")
+
+
 def save(
     rows: Sequence[Mapping[str, Any]], k: int, folder: Path, name: str = "stream", goal: float | None = None
 ) -> list[Path]:

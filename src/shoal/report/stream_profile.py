@@ -11,6 +11,7 @@ import polars as pl
 from shoal.core.columns import require_columns
 from shoal.core.errors import InputError
 from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.schema import one_role_each
 from shoal.core.time import DAYS, Unit, duration, micros, words
 from shoal.measures.stream_profile import Spread, StreamProfile, profile
 from shoal.report.chart import Axis, Bars, Chart, Heat, draw, write
@@ -37,6 +38,7 @@ def profile_of(
     >>> profile_of(events).people.count
     2
     """
+    one_role_each({"time": [time], "subject": [subject], "value": [value]}, "measure")
     hint = "--time, --subject and --value say which"
     require_columns((time, subject, value), frame.columns, "measure", error=InputError, hint=hint)
     coded = Coder(hierarchy, KEY, value).code(frame[value])
@@ -130,6 +132,10 @@ def _bars(name: str, title: str, what: str, found: Spread) -> Bars:
         series={what: [float(b.count) for b in found.bins]},
         axis=Axis(f"{what} with so many events", form="whole"),
     )
+
+
+# what `shoal measure --stream --out` writes into its folder
+PROFILE = ("spread.csv", "levels.csv", "week.csv", "exposed.csv", "people.svg", "values_*.svg", "week.svg", "page.html")
 
 
 def save(found: StreamProfile, folder: Path, name: str = "stream") -> list[Path]:

@@ -10,6 +10,7 @@ import polars as pl
 
 from shoal.core.errors import InputError, UsageError
 from shoal.core.frames import require
+from shoal.core.schema import one_role_each
 from shoal.series.input import MADE, Curves, Missing, complete_blocks, number_column, refuse_kind
 
 Aggregate = Literal["mean", "sum", "min", "max", "last", "count", "median", "p10", "p25", "p75", "p90", "p95"]
@@ -43,9 +44,10 @@ def from_long(
     [[3.0, 5.0], [4.0, 6.0]]
     """
     values = [value] if isinstance(value, str) else list(value)
+    one_role_each({"id": [id], "time": [time], "value": values, "sensitive": sensitive}, "series")
     require(frame, (id, time, *values, *sensitive), "series")
-    if not values or len(set(values)) < len(values):
-        raise UsageError("expected one or more different columns of values", where="value")
+    if not values:
+        raise UsageError("expected one or more columns of values", where="value")
     for name in (id, time, *sensitive):
         refuse_kind(frame[name], f"column {name!r}")
     for name in (id, time):

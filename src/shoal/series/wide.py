@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from shoal.core.errors import InputError, UsageError
+from shoal.core.errors import InputError
 from shoal.core.frames import require
+from shoal.core.schema import one_role_each
 from shoal.series.input import (
     MADE,
     Curves,
@@ -37,10 +38,10 @@ def from_wide(
     >>> from_wide(pl.DataFrame({"who": [1, 2], "W0": [3, 4], "W1": [5, 6]}), id="who").instants
     ['W0', 'W1']
     """
-    named = [*([id] if id is not None else []), *sensitive, *(instants or [])]
+    ids = [] if id is None else [id]
+    one_role_each({"id": ids, "sensitive": sensitive, "instant": instants or ()}, "series")
+    named = [*ids, *sensitive, *(instants or [])]
     require(frame, named, "series")
-    if len(set(named)) < len(named):
-        raise UsageError("a column is named twice", where="series", hint="id, sensitive and instants must differ")
     for name in named[: len(named) - len(instants or [])]:
         refuse_kind(frame[name], f"column {name!r}")
     if id is not None:
@@ -71,7 +72,9 @@ def from_lists(
     missing: Missing = "error",
 ) -> Curves:
     """Curves from a column of lists, a curve in each row; shorter ones have gaps at their end."""
-    require(frame, [*([id] if id is not None else []), value, *sensitive], "series")
+    ids = [] if id is None else [id]
+    one_role_each({"id": ids, "value": [value], "sensitive": sensitive}, "series")
+    require(frame, [*ids, value, *sensitive], "series")
     if id is not None:
         refuse_repeats(frame[id], f"column {id!r}")
     column = frame[value]

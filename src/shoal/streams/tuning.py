@@ -106,6 +106,23 @@ class Tune(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if duration(self.every) <= 0 or self.step < 1 or self.highest < 1 or (self.start_z or 1) < 1:
             raise UsageError("`every`, `step`, `start` and `highest` must be positive", where="tune")
+        self._refuse_ignored()
+
+    def _refuse_ignored(self) -> None:
+        """An error about what is stated and belongs to another way to find z."""
+        needs = {
+            "step": (self.step != 1, self.by == "incremental", "by: incremental"),
+            "proportional": (self.proportional, self.by == "incremental", "by: incremental"),
+            "windows": (self.windows != 1, self.by == "model", "by: model"),
+            "zone": (self.zone != 0, self.learn or bool(self.profile), "learn: true"),
+        }
+        for name, (stated, used, what) in needs.items():
+            if stated and not used:
+                raise UsageError(
+                    f"`{name}` has no effect without `{what}`",
+                    where=f"tune.{name}",
+                    hint="leave it out, or say that, too",
+                )
 
     def start(self, floor: int, top: int = 64) -> Tuner:
         """A tuner that never goes below ``floor``."""

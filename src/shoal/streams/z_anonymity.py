@@ -109,6 +109,12 @@ class ZAnon(StreamMethod, frozen=True, tag="z-anonymity"):
                 where="z-anonymity.noise",
                 hint="say `allow_noise: true` if that is meant",
             )
+        if self.allow_noise and self.noise is None:
+            raise UsageError(
+                "`allow_noise` has no effect without `noise`",
+                where="z-anonymity.allow_noise",
+                hint="say how much, as `noise: {most: 0.25}`, or leave it out",
+            )
         if self.noise is not None and self.sticky:
             raise UsageError(
                 "noise may publish what `sticky` keeps back: the moment it appears tells what `sticky` hides",
