@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from shoal.core.errors import UsageError
@@ -35,10 +36,11 @@ class Local(TableMethod, frozen=True, tag="local"):
     Phase 1 raises a price over the lattice of level vectors: a generalized tuple becomes a group as soon as it costs
     no more than the price and still covers enough unassigned people (where a promise is not monotone, as many of its
     rows as keep it). Where there are too many level vectors to list, groups are grown from random rows by their nearest
-    ones instead, region by region (:mod:`shoal.tables.regions`). Phase 2 draws rows by their loss, destroys their group
-    and one to three neighbours and rebuilds them around random rows; the better version stays. Where there are many
-    steps for a row, at first also one that is a little worse does (threshold accepting); where even those of ``high``
-    effort are few and promises only count rows, some groups at a time are opened anew
+    ones instead, region by region (:mod:`shoal.tables.regions`); up to five columns of nearly distinct values are cut,
+    a single column where that costs least (:mod:`shoal.tables.local_few`). Phase 2 draws rows by their loss, destroys
+    their group and one to three neighbours and rebuilds them around random rows; the better version stays. Where there
+    are many steps for a row, at first also one that is a little worse does (threshold accepting); where even those of
+    ``high`` effort are few and promises only count rows, some groups at a time are opened anew
     (:mod:`shoal.tables.local_reopen`). Promises hold after every step. Of a table of up to twelve rows the best
     grouping is found, if promises only count people.
 
@@ -111,6 +113,7 @@ class Local(TableMethod, frozen=True, tag="local"):
         from shoal.kernels.tables.local_pairs import make_pairs
         from shoal.tables.improve import Improver, ordered
         from shoal.tables.local_exact import FEW, best_of_all
+        from shoal.tables.local_few import begin_in_few
         from shoal.tables.local_start import are_grown, at_least, rivals, start
         from shoal.tables.local_withhold import withhold
         from shoal.tables.stir import stir
@@ -118,7 +121,8 @@ class Local(TableMethod, frozen=True, tag="local"):
         rules = at_least(reachable(table, promises))
         view = ordered(table)
         pairs = make_pairs(view.shape())
-        labels = start(view.matrix, pairs, rules, seed, lambda share, word: progress(share / 2, word))
+        opened = partial(start, view.matrix, pairs, rules, seed, lambda share, word: progress(share / 2, word))
+        labels = opened() if are_grown(pairs) else begin_in_few(table, view, pairs, rules, opened)
         improver = Improver(view.matrix, pairs, rules, labels, seed)
         for rival in rivals(table, promises, rules, seed, improver):
             improver.take(rival)

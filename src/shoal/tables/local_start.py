@@ -44,9 +44,13 @@ def start(
     seed: int = 0,
     progress: Progress = silent,
     schedule: Schedule | None = None,
+    grown: bool = False,
 ) -> Labels:
-    """A label for every row; every group keeps the promises, if all rows as one group do."""
-    if not are_grown(pairs):
+    """A label for every row; every group keeps the promises, if all rows as one group do.
+
+    Groups are ``grown`` from single rows where there are too many level vectors to list, or on demand.
+    """
+    if not (grown or are_grown(pairs)):
         labels = open_tuples(matrix, pairs, rules, progress, schedule)
         rest = np.flatnonzero(labels < 0)
         if len(rest) >= rules.k:
