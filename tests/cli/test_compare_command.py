@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -84,6 +85,12 @@ def test_the_command_prints_a_table_and_draws(tmp_path: Path, capsys):
     assert picture.read_text().startswith("<svg")
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [r["k"] for r in rows] == [2, 5, 2, 5]
+    drawn = re.findall(r'<g [^>]*data-chart="(\w+)"', picture.read_text())
+    assert drawn == ["frontier", "columns"]
+    weighed = people().with_columns(w=pl.lit(3.0))
+    weighed.write_csv(file)
+    assert run(*words, "--sampling-weight", "w", "--report", str(picture)) == 0
+    assert re.findall(r'<g [^>]*data-chart="(\w+)"', picture.read_text()) == [*drawn, "population"]
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,14 @@ def test_new_rows_join_a_release_by_its_model(shoal, tmp_path):
     assert b"sensitive" not in (tmp_path / "t.model").read_bytes()
 
 
+def test_a_model_declares_the_types_itself(shoal, tmp_path):
+    package.hospital(100, seed=1).write_csv(tmp_path / "t.csv")
+    assert shoal("anonymize", "t.csv", *COLUMNS, "--save-model", "t.model", "-o", "r.csv", **KEY).returncode == 0
+    twice = shoal("anonymize", "t.csv", "--model", "t.model", "--type", "age=int", "-o", "m.csv", **KEY)
+    assert twice.returncode == 2
+    assert "the model declares the type of column 'age'" in twice.stderr
+
+
 def test_a_model_needs_its_key_and_takes_no_other_promise(shoal, tmp_path):
     package.hospital(100, seed=1).write_csv(tmp_path / "t.csv")
     done = shoal("anonymize", "t.csv", *COLUMNS, "--save-model", "t.model", "-o", "r.csv")

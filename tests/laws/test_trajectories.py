@@ -112,6 +112,18 @@ def test_a_pseudonym_may_be_shown_beside_it_and_who_reads_it_verifies_it() -> No
     assert not shoal.verify(torn, quasi=["age", "week"], subject="pid", promises=promises).kept
 
 
+def test_a_pseudonym_that_the_promise_covers_singles_nobody_out() -> None:
+    """Most people here have one row: each pseudonym stands alone, and its rows still read like those of others."""
+    report = shoal.anonymize(clinic(1), policy=policy("trajectory-anonymity"), **READER).report
+    pid = next(column for column in report.columns if column.name == "pid")
+    assert pid.alone == 24
+    assert not pid.singles_out
+    assert "have a value of their own" not in report.page("page.txt")
+    assert "singles people out" not in report.page("page.html")
+    beside = shoal.anonymize(clinic(1), policy=policy("k-anonymity"), **READER).report
+    assert next(column for column in beside.columns if column.name == "pid").singles_out
+
+
 def test_it_cannot_be_judged_where_nothing_says_whose_a_row_is() -> None:
     promises = [TrajectoryAnonymity(2)]
     with pytest.raises(UsageError, match="whose a row is"):

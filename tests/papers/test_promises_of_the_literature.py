@@ -12,6 +12,7 @@ import pytest
 
 import shoal
 from shoal.core.groups import Groups
+from shoal.measures.special_uniques import special_uniques
 from shoal.promises.alpha_k_anonymity import AlphaKAnonymity
 from shoal.promises.beta_likeness import BetaLikeness
 from shoal.promises.delta_presence import DeltaPresence
@@ -108,3 +109,33 @@ def test_nergiz_2009_what_is_released_of_a_trajectory_refers_to_k_of_them():
     alike = released({**way, "cyd": [3, 1], "dan": [1, 3]})
     assert shoal.verify(alike, promises=[TrajectoryAnonymity(2)], **asked).findings[0].reached == 2
     assert not shoal.verify(alike, promises=[TrajectoryAnonymity(3)], **asked).kept
+
+
+# Benschop, Machingauta and Welch, "Statistical Disclosure Control: A Practice Guide" (World Bank, IHSN), tables 4.4 and
+# 4.5: ten people, four key variables, and the scores for sets of up to three (after Elliot, Manning and Ford 2002)
+LABOUR = pl.DataFrame(
+    [
+        ("Urban", "Female", "Secondary incomplete", "Employed"),
+        ("Urban", "Female", "Secondary incomplete", "Employed"),
+        ("Urban", "Female", "Primary incomplete", "Non-LF"),
+        ("Urban", "Male", "Secondary complete", "Employed"),
+        ("Rural", "Female", "Secondary complete", "Unemployed"),
+        ("Urban", "Male", "Secondary complete", "Employed"),
+        ("Urban", "Female", "Primary complete", "Non-LF"),
+        ("Urban", "Male", "Post-secondary", "Unemployed"),
+        ("Urban", "Female", "Secondary incomplete", "Non-LF"),
+        ("Urban", "Female", "Secondary incomplete", "Non-LF"),
+    ],
+    schema=["residence", "gender", "education", "labor"],
+    orient="row",
+)
+
+
+def test_benschop_special_uniques_have_the_scores_of_the_practice_guide():
+    """Published: records 3, 5, 7 and 8 score 6, 12, 6 and 10; record 5 is alone by one column, and by three pairs."""
+    found = special_uniques(LABOUR, LABOUR.columns, most=3)
+    assert dict(found.riskiest) == {2: 6, 4: 12, 6: 6, 7: 10}
+    assert found.rows == 4
+    assert found.sizes == {1: 4, 2: 5}, (
+        "{Rural} and three pairs of record 5, one value of each other, two pairs of record 8"
+    )

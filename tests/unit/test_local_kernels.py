@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 from hypothesis import given, settings
@@ -17,6 +20,7 @@ from shoal.kernels.tables import local_lattice as lattice
 from shoal.kernels.tables.local_groups import make_groups
 from shoal.kernels.tables.local_hooks import trim, wanted
 from shoal.kernels.tables.local_index import nearest
+from shoal.kernels.tables.local_line import best_cuts
 from shoal.kernels.tables.local_pairs import make_pairs, mixed
 from shoal.kernels.tables.local_rest import absorb, grow_region, union_costs
 from shoal.kernels.tables.local_withhold import broken, outliers
@@ -50,6 +54,27 @@ def cost(table: Table, rows: np.ndarray) -> float:
     return sum(
         w * x.ncp(low[:, j], high[:, j])[0] for j, (w, x) in enumerate(zip(table.weights, table.levels, strict=True))
     )
+
+
+@given(st.lists(st.none() | st.integers(0, 12), min_size=1, max_size=10), st.integers(1, 4))
+@settings(max_examples=60)
+def test_cuts_of_one_column_cost_least_of_all_cuts(values: list[int | None], k: int) -> None:
+    frame = pl.DataFrame({"age": values}, schema={"age": pl.Int64})
+    table = code(frame, Schema.build(quasi={"age": Range()}))
+    codes = np.sort(table.matrix[:, 0])
+    table = replace(table, matrix=codes[:, None])
+
+    def total(labels: np.ndarray) -> float:
+        return sum(float((labels == g).sum()) * cost(table, labels == g) for g in np.unique(labels))
+
+    labels = best_cuts(codes, make_pairs(table.shape()), k)
+    assert (np.diff(labels) >= 0).all()
+    every = [np.cumsum([0, *ends]) for ends in itertools.product([0, 1], repeat=table.size - 1)]
+    kept = [one for one in every if np.bincount(one).min() >= k] or [np.zeros(table.size, int)]
+    assert abs(total(labels) - min(map(total, kept))) < 1e-9
+    assert np.bincount(labels).min() >= min(k, table.size)
+    boxes = [(codes[labels == g].min(), codes[labels == g].max()) for g in np.unique(labels)]
+    assert len(set(boxes)) == len(boxes)  # groups that read alike are one
 
 
 def grouped(table: Table, data: st.DataObject) -> np.ndarray:

@@ -211,3 +211,12 @@ def test_refusals() -> None:
         Sets().compile(pl.Series(["{a, b}", "c"]))
     with pytest.raises(UsageError, match="one by one"):
         shoal.z_anonymity(z=2, window="1h", hierarchy="sets")
+
+
+@pytest.mark.parametrize("method", ["lattice", "datafly"])
+def test_methods_that_never_publish_a_set_say_so(method: str) -> None:
+    wards = pl.DataFrame({"ward": ["cardio", "neuro", "eye", "skin"], "age": [20, 21, 60, 61]})
+    asked = {"quasi": {"ward": "sets", "age": "range"}, "k": 2}
+    notes = shoal.anonymize(wards, **asked, method=method).report.notes
+    assert any("column 'ward'" in note and "never a set" in note for note in notes)
+    assert not any("never a set" in note for note in shoal.anonymize(wards, **asked, method="mondrian").report.notes)

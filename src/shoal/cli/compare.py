@@ -23,7 +23,7 @@ class Shown:
     sampling_weight
         The column that says how many people of the population a row stands for: also the risk among all of them.
     report
-        Also draw loss against risk: .html with the table, or .svg.
+        Also draw loss against risk, and by column: .html with the table, or .svg with all pictures of that page.
     json
         Figures as JSON.
     """
@@ -90,7 +90,6 @@ def compare(
     from shoal.release.compare import compare as run
     from shoal.release.promised import tightened
     from shoal.release.register import register_of
-    from shoal.report.chart import draw
 
     asked, report, learn = wishes(columns, beside), shown.report, shown.learn
     if not columns.quasi:
@@ -121,9 +120,8 @@ def compare(
             progress=tell,
         )
     if report is not None:
-        files.write_text(
-            found.page(f"Comparison of {title_of(data)}") if report.endswith(".html") else draw(found.chart()), report
-        )
+        title = f"Comparison of {title_of(data)}"
+        files.write_text(found.page(title) if report.endswith(".html") else found.picture(title), report)
         say(f"report: {report}")
     answer(as_json(found) if shown.json else found.text())
 

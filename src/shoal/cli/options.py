@@ -312,21 +312,24 @@ def with_tables(data: str, to: To) -> tuple[str, To]:
 
 def read_for(job: Job, data: str, reading: Reading) -> pl.DataFrame:
     """The table a job works on, with the columns as declared; how a column was read is said."""
-    return read_table(data, reading, job.schema.columns, job.types, job.exact)
+    by = "model" if hasattr(job, "model") else "policy"
+    return read_table(data, reading, job.schema.columns, job.types, job.exact, by=by)
 
 
 def read_table(
     data: str,
     reading: Reading,
     named: Collection[str],
-    by_policy: Mapping[str, str] | None = None,
+    declared: Mapping[str, str] | None = None,
     exact: Collection[str] = (),
+    *,
+    by: str = "policy",
 ) -> pl.DataFrame:
     """A table with its columns as declared. How a column was read is said, of those that a person ``named``."""
     from shoal.connect import files
     from shoal.core.columns import require_columns
 
-    types, tell = all_types(reading.types, by_policy or {}), telling({*named, *reading.types})
+    types, tell = all_types(reading.types, declared or {}, by), telling({*named, *reading.types})
     frame = files.read(data, separator=reading.split, types=types, exact=exact, tell=tell)
     require_columns(list(reading.types), frame.columns, "--type")
     return frame
@@ -347,6 +350,10 @@ def wishes(*groups: Any, **more: Any) -> Wishes:
     if "hierarchy" in stated and "quasi" in stated:
         given = stated.pop("hierarchy")  # of one column of --quasi each: both together are one wish
         columns = names(stated["quasi"])
+        fixed = next((word for word in ("model", "policy") if stated.get(word) is not None), None)
+        if given and fixed and not columns:
+            told = f"the {fixed} says which columns there are, and their hierarchies"
+            raise UsageError(told, where="--hierarchy", hint="leave it out")
         stated["quasi"] = {**dict.fromkeys(columns), **hierarchies(given, columns)}
     if "weight" in stated:
         stated["weights"] = {n: number(v, "--weight") for n, v in pairs(stated.pop("weight"), "--weight").items()}

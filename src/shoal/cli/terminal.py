@@ -84,12 +84,12 @@ def declared_types(values: list[str] | None) -> dict[str, str]:
     return out
 
 
-def all_types(given: Mapping[str, str], by_policy: Mapping[str, str]) -> dict[str, str]:
-    """The declared types of a policy and of --type, which must not speak of one column."""
-    twice = next((name for name in given if name in by_policy), None)
+def all_types(given: Mapping[str, str], declared: Mapping[str, str], by: str = "policy") -> dict[str, str]:
+    """The types that a policy or a model declares and those of --type, which must not speak of one column."""
+    twice = next((name for name in given if name in declared), None)
     if twice is not None:
-        raise UsageError(f"the policy declares the type of column {twice!r}", where="--type", hint="leave it out")
-    return {**by_policy, **given}
+        raise UsageError(f"the {by} declares the type of column {twice!r}", where="--type", hint="leave it out")
+    return {**declared, **given}
 
 
 def telling(named: Collection[str]) -> Callable[[str, str], None]:

@@ -194,6 +194,9 @@ class Schema(msgspec.Struct, frozen=True):
     ) -> Schema:
         """A schema from lists of names, as the short calls (``shoal.api``) take them."""
         weights, losses, at_most = weights or {}, losses or {}, at_most or {}
+        for name, weight in weights.items():
+            if not 0 < weight < float("inf"):
+                raise UsageError("`weight` must be positive and finite", where=f"column {name!r}", hint="for example 2")
         more: dict[Role, list[str]] = {
             "sensitive": sensitive or [],
             "plain": plain or [],
@@ -208,13 +211,17 @@ class Schema(msgspec.Struct, frozen=True):
             for name, h in quasi.items()
         }
         columns |= {name: Column(role) for role, names in more.items() for name in names}
-        stated: dict[str, Mapping[str, Any]] = {"weights": weights, "losses": losses, "at_most": at_most}
-        for what, given in stated.items():
+        stated: list[tuple[str, Mapping[str, Any], str]] = [
+            ("weights", weights, "weigh the columns an outsider may know"),
+            ("losses", losses, "only of quasi columns a loss is measured"),
+            ("at_most", at_most, "only quasi columns are generalized, and can be limited"),
+        ]
+        for what, given, hint in stated:
             if unknown := set(given) - set(quasi):
                 raise UsageError(
                     f"{what} for columns that are not quasi: {', '.join(sorted(unknown))}",
                     where="schema",
-                    hint="weigh the columns an outsider may know",
+                    hint=hint,
                 )
         return cls(columns)
 

@@ -20,6 +20,7 @@ from shoal.core.spec import Spec
 from shoal.policy.document import Policy
 from shoal.promises.base import Promise
 
+OTHER_WORD = "another word"  # not quoted: a text handed in by mistake may be a person's
 EFFORTS = ("low", "normal", "high")
 # what the interpreter and its libraries take before the first row is read
 LEAST_MEMORY = 300_000_000
@@ -36,9 +37,9 @@ class Argument(NamedTuple):
     name: str
     spelled: str
 
-    def refuse(self, expected: str, value: Any, hint: str | None = None) -> NoReturn:
-        """The error of a value of another kind."""
-        raise UsageError(f"expected {expected}, found {kind_of(value)}", where=self.spelled, hint=hint)
+    def refuse(self, expected: str, value: Any, hint: str | None = None, *, found: str | None = None) -> NoReturn:
+        """The error of a value of another kind, or of the right kind, and then ``found`` says what it is."""
+        raise UsageError(f"expected {expected}, found {found or kind_of(value)}", where=self.spelled, hint=hint)
 
 
 def whole(argument: Argument, value: Any) -> int:
@@ -182,10 +183,12 @@ def losses(argument: Argument, value: Any) -> Mapping[str, str]:
     {'income': 'rank'}
     """
     scales = get_args(LossScale)
-    if not isinstance(value, Mapping) or not all(isinstance(k, str) and v in scales for k, v in value.items()):
-        argument.refuse(
-            f"{', '.join(scales[:-1])} or {scales[-1]} per column", value, 'for example losses={"income": "rank"}'
-        )
+    words, hint = f"{', '.join(scales[:-1])} or {scales[-1]}", 'for example losses={"income": "rank"}'
+    if not isinstance(value, Mapping) or not all(isinstance(k, str) for k in value):
+        argument.refuse(f"{words} per column", value, hint)
+    for name, scale in value.items():
+        if scale not in scales:
+            argument.refuse(f"{words} for column {name!r}", scale, hint, found=OTHER_WORD * isinstance(scale, str))
     return dict(value)
 
 
@@ -251,7 +254,8 @@ def effort(argument: Argument, value: Any) -> str | int:
     if isinstance(value, str) and value in EFFORTS:
         return value
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
-        argument.refuse(f"{', '.join(EFFORTS)}, or a number of steps", value, f"for example {argument.name}=high")
+        expected, found = f"{', '.join(EFFORTS)}, or a number of steps", OTHER_WORD * isinstance(value, str)
+        argument.refuse(expected, value, f"for example {argument.name}=high", found=found)
     return int(value)
 
 

@@ -27,7 +27,7 @@ from shoal.promises.base import Promise
 from shoal.promises.k_anonymity import KAnonymity
 from shoal.release.judge import Judge
 from shoal.release.limits import limits_kept
-from shoal.report.chart import Axis, Heat, Mark, Points, Scatter
+from shoal.report.chart import Axis, Chart, Heat, Mark, Points, Scatter, sheet
 from shoal.report.measured import sampling_weights
 from shoal.report.page import Grid, Picture, Section, Verdict, Words, page
 from shoal.tables import TABLE_METHODS, TableMethod
@@ -171,10 +171,28 @@ class Comparison(Shown, msgspec.Struct, frozen=True):
     def _made(self) -> list[Row]:
         return [r for r in self.rows if r.gcp is not None and r.risk is not None]
 
+    def _charts(self) -> list[tuple[Chart, str]]:
+        """Every picture that this comparison has, with what it says."""
+        about = "Down and to the left is better: less lost, and a smaller chance that someone is found again."
+        charts: list[tuple[Chart, str]] = [(self.chart(), about)]
+        if any(r.columns for r in self._made()):
+            which = "0 %: the cells are as they were; 100 %: nothing of the column is left."
+            charts.append((self.by_column(), which))
+        if OUTSIDE in self._more():
+            by = "The same, where the reader has a register of the population that the weights speak of."
+            charts.append((self.population(), by))
+        if any(r.learned for r in self._made()):
+            told = "Up and to the left is better: a model trained on the release is right about people it has not seen."
+            charts.append((self.learning(), told))
+        return charts
+
+    def picture(self, title: str) -> str:
+        """All pictures of the page as one SVG, one under the other."""
+        return sheet("comparison", title, [chart for chart, _ in self._charts()], columns=1)
+
     def page(self, title: str) -> str:
         """One self-contained HTML page."""
-        more = self._more()
-        width = 6 + len(more)
+        width = 6 + len(more := self._more())
         rows = [
             [
                 r.method,
@@ -185,17 +203,7 @@ class Comparison(Shown, msgspec.Struct, frozen=True):
             for r in self.rows
         ]
         grid = Grid(["method", "k", "loss", "risk", "worst", "groups", "suppressed", "CPU s", *more, ""], rows)
-        about = "Down and to the left is better: less lost, and a smaller chance that someone is found again."
-        pictures = [Picture(self.chart(), about)]
-        if any(r.columns for r in self._made()):
-            which = "0 %: the cells are as they were; 100 %: nothing of the column is left."
-            pictures.append(Picture(self.by_column(), which))
-        if OUTSIDE in more:
-            by = "The same, where the reader has a register of the population that the weights speak of."
-            pictures.append(Picture(self.population(), by))
-        if any(r.learned for r in self._made()):
-            told = "Up and to the left is better: a model trained on the release is right about people it has not seen."
-            pictures.append(Picture(self.learning(), told))
+        pictures = [Picture(chart, about) for chart, about in self._charts()]
         sections = [
             Section("Side by side", pictures),
             Section("All releases", [grid, Words("Every release was verified before it was measured.")]),

@@ -20,7 +20,6 @@ from shoal.tables.base import TableMethod, looks_at_values
 from shoal.verifier import grouped
 
 _SPACES = re.compile(r"[\s\u200b-\u200f\u2060\ufeff\u00ad]+")  # also those that nobody sees
-SMALL = 24  # groups of k up to which a table is small: who tries all worlds of it can do so on a laptop
 NOTHING = "a rerun of the method tells nothing about sensitive values: groups were made without a look at them"
 BOUNDED = (
     "groups were made blindly: who reruns the method multiplies the odds of a value by at most 4 in a group that "
@@ -112,6 +111,18 @@ def outliers(columns: Mapping[str, tuple[Levels, NDArray[np.float64]]]) -> list[
         told = f"column {name!r}: 98 % of its rows lie in {100 * share:.1f} % of its width, few rows take the rest"
         out.append(f"{told}; {help_} would code them as one end" if help_ else told)
     return out
+
+
+def no_sets(method: str, columns: Mapping[str, Levels]) -> list[str]:
+    """A note for each column that a method shows wholly or not at all, though sets were asked for.
+
+    >>> from shoal.core.hierarchy.sets import Sets
+    >>> no_sets("lattice", {"ward": Sets().compile(pl.Series(["eye", "skin"]))[0]})[0][:58]
+    "column 'ward': `lattice` gives whole columns one level, so"
+    """
+    told = f"`{method}` gives whole columns one level, so `sets` shows its values or `*`, and never a set"
+    help_ = "local, mondrian, topdown, forest or microaggregation would publish sets"
+    return [f"column {name!r}: {told}; {help_}" for name, levels in columns.items() if levels.most]
 
 
 def rerun(method: TableMethod, promises: Sequence[Promise]) -> str:

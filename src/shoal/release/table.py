@@ -31,13 +31,13 @@ from shoal.release.base import GIVEN, SECRET, Job
 from shoal.release.earlier import Known, nodes_of
 from shoal.release.judge import Judge
 from shoal.release.limits import limits_kept
-from shoal.release.remarks import SMALL, homogeneous, outliers, rerun, spellings, unmet
+from shoal.release.remarks import homogeneous, no_sets, outliers, rerun, spellings, unmet
+from shoal.report.columns import in_crowds, published
 from shoal.report.columns import masked as with_masks
-from shoal.report.columns import published
 from shoal.report.measured import table_risk
 from shoal.report.model import Report
 from shoal.tables import TableMethod
-from shoal.tables.base import Progress, looks_at_values, silent
+from shoal.tables.base import SMALL, Progress, looks_at_values, silent
 from shoal.tables.limits import parts_of
 from shoal.tables.model import Model
 from shoal.tables.model_file import model_file, save
@@ -106,8 +106,11 @@ class TableJob(Job):
         order = np.arange(released.height) if self.keep_order else publication_order(released, seed, role)
         kept = np.flatnonzero(groups >= 0)[order]
         report = self._report(method, frame, rows, table, labels, boxes, groups, released, verdict)
-        columns = published(rows, released, schema, report.loss)
+        # the release was demanded to keep its promises: what they cover is no finding
+        columns = in_crowds(published(rows, released, schema, report.loss), self.promises, self._pseudonyms())
         doubtful += outliers({n: (table.levels[j], often_of(table, j)) for j, n in enumerate(table.names)})
+        if not method.local_recoding:
+            doubtful += no_sets(method.use, dict(zip(table.names, table.levels, strict=True)))
         notes = [*report.notes, *([] if masked is None else masked.notes), *doubtful]
         report = msgspec.structs.replace(
             report,
@@ -162,6 +165,10 @@ class TableJob(Job):
             return {}
         masks = self.policy.view(self.view.role).masks
         return {name: ", ".join(m.use for m in many) for name, many in masks.items()}
+
+    def _pseudonyms(self) -> list[str]:
+        """Columns that show whose a row is, under another name."""
+        return [] if self.view is None else [n for n in self.mask_names() if self.view.schema[n].role == "subject"]
 
     def _masked(self, frame: pl.DataFrame) -> MaskedTable:
         assert self.policy is not None

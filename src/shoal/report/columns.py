@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 import polars as pl
@@ -10,6 +10,7 @@ import polars as pl
 from shoal.core.schema import Schema
 from shoal.core.table import hierarchy_for
 from shoal.measures.loss import Loss
+from shoal.promises.base import Promise
 
 NEARLY_ALL = 0.95  # of the detail of a column: beyond, a person should hear why
 IN_CLEAR = ("plain", "time", "subject", "identifier")
@@ -17,7 +18,8 @@ IN_CLEAR = ("plain", "time", "subject", "identifier")
 
 class Published(msgspec.Struct, frozen=True):
     """One published column. ``alone`` counts rows whose value no other row has; ``loss`` is of quasi columns only, and
-    methods minimized it times ``weight``.
+    methods minimized it times ``weight``. ``in_crowd``: a promise that is kept says how many others each of its values
+    may stand for.
 
     >>> Published("note", "plain", None, 3, 3, None).singles_out
     True
@@ -32,11 +34,12 @@ class Published(msgspec.Struct, frozen=True):
     mask: str | None = None
     hint: str = ""
     weight: float = 1.0
+    in_crowd: bool = False
 
     @property
     def singles_out(self) -> bool:
         """Whether whoever knows a value of this column, which no group hides, finds somebody by it."""
-        return self.role in IN_CLEAR and self.alone > 0
+        return self.role in IN_CLEAR and self.alone > 0 and not self.in_crowd
 
 
 def published(original: pl.DataFrame, released: pl.DataFrame, schema: Schema, lost: Loss) -> list[Published]:
@@ -67,6 +70,19 @@ def masked(columns: list[Published], masks: Mapping[str, str]) -> list[Published
     []
     """
     return [msgspec.structs.replace(c, mask=masks[c.name]) if c.name in masks else c for c in columns]
+
+
+def in_crowds(columns: list[Published], promises: Sequence[Promise], pseudonyms: Collection[str]) -> list[Published]:
+    """The same columns, pseudonyms marked where a promise follows people through all rows that bear theirs.
+
+    >>> from shoal.promises.trajectory_anonymity import TrajectoryAnonymity
+    >>> columns = [Published("pid", "plain", None, 3, 3, None)]
+    >>> in_crowds(columns, [TrajectoryAnonymity(3)], ["pid"])[0].singles_out
+    False
+    """
+    if not any(p.follows_people for p in promises):
+        return columns
+    return [msgspec.structs.replace(c, in_crowd=c.name in pseudonyms) for c in columns]
 
 
 def why_lost(dtype: pl.DataType, hierarchy: str, share: float | None) -> str:

@@ -20,6 +20,7 @@ from shoal.measures.loss import runs_of
 from shoal.promises.base import Promise
 from shoal.promises.rules import compile_rules
 
+SMALL = 24  # groups of k up to which a table is small: who tries all worlds of it can do so on a laptop
 MOST_CELLS = 200_000_000  # of entries of a register that are remembered as covered or not
 Progress = Callable[[float, str], None]  # share done (0 to 1), a word on the state
 

@@ -80,6 +80,8 @@ class Improver:
         self.seed = seed
         self.round = 0
         self.plain, self.growing = bool(only_counts_rows(rules)), bool(grows(rules))
+        # larger groups under a promise about values soon find no better neighbours, nor do the best cuts of one column
+        self.brief = len(rules.kind) > 0 or matrix.shape[1] == 1
         cells = max(1.0, len(matrix) * float(pairs.shape.weight.sum()))
         self.share = 1 / cells  # of the loss, per row and cost
         self.loss = loss_of(matrix, pairs, self.labels)
@@ -106,8 +108,8 @@ class Improver:
                     self._settle(parts, list(pool.map(self._work, parts, share, seeds, [warm] * len(parts))))
                     spent += sum(share)
                     idle = idle + 1 if not warm and before - self.loss <= STILL * self.loss else 0
-                    if len(self.rules.kind) and idle == IDLE:
-                        spent = steps  # larger groups under a promise about values soon find no better neighbours
+                    if self.brief and idle == IDLE:
+                        spent = steps
                     if self.loss < least:
                         best, least = self.labels, self.loss
                     progress(min(1.0, spent / steps), f"loss {100 * least * self.share:.3f} %")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from shoal.core.errors import UsageError
 from shoal.core.table import Table
 from shoal.promises.base import Promise
-from shoal.tables.base import Grouping, Progress, TableMethod, reachable, silent
+from shoal.tables.base import SMALL, Grouping, Progress, TableMethod, reachable, silent
 
 if TYPE_CHECKING:
     from shoal.tables.improve import Improver
@@ -35,10 +36,11 @@ class Local(TableMethod, frozen=True, tag="local"):
     Phase 1 raises a price over the lattice of level vectors: a generalized tuple becomes a group as soon as it costs
     no more than the price and still covers enough unassigned people (where a promise is not monotone, as many of its
     rows as keep it). Where there are too many level vectors to list, groups are grown from random rows by their nearest
-    ones instead, region by region (:mod:`shoal.tables.regions`). Phase 2 draws rows by their loss, destroys their group
-    and one to three neighbours and rebuilds them around random rows; the better version stays. Where there are many
-    steps for a row, at first also one that is a little worse does (threshold accepting); where even those of ``high``
-    effort are few and promises only count rows, some groups at a time are opened anew
+    ones instead, region by region (:mod:`shoal.tables.regions`); up to five columns of nearly distinct values are cut,
+    a single column where that costs least (:mod:`shoal.tables.local_few`). Phase 2 draws rows by their loss, destroys
+    their group and one to three neighbours and rebuilds them around random rows; the better version stays. Where there
+    are many steps for a row, at first also one that is a little worse does (threshold accepting); where even those of
+    ``high`` effort are few and promises only count rows, some groups at a time are opened anew
     (:mod:`shoal.tables.local_reopen`). Promises hold after every step. Of a table of up to twelve rows the best
     grouping is found, if promises only count people.
 
@@ -109,19 +111,25 @@ class Local(TableMethod, frozen=True, tag="local"):
     ) -> Grouping:
         """See :class:`TableMethod`."""
         from shoal.kernels.tables.local_pairs import make_pairs
-        from shoal.tables.improve import Improver, ordered
+        from shoal.tables.improve import Improver, loss_of, ordered
         from shoal.tables.local_exact import FEW, best_of_all
+        from shoal.tables.local_few import begin_in_few
         from shoal.tables.local_start import are_grown, at_least, rivals, start
         from shoal.tables.local_withhold import withhold
         from shoal.tables.stir import stir
 
-        rules = at_least(reachable(table, promises))
+        asked = reachable(table, promises)
+        rules = at_least(asked)
         view = ordered(table)
         pairs = make_pairs(view.shape())
-        labels = start(view.matrix, pairs, rules, seed, lambda share, word: progress(share / 2, word))
+        opened = partial(start, view.matrix, pairs, rules, seed, lambda share, word: progress(share / 2, word))
+        labels = opened() if are_grown(pairs) else begin_in_few(table, view, pairs, rules, opened)
         improver = Improver(view.matrix, pairs, rules, labels, seed)
+        others = []  # as other methods would release them
         for rival in rivals(table, promises, rules, seed, improver):
-            improver.take(rival)
+            improver.take(rival.labels)
+            if rival.drawn and len(rules.kind) and table.size >= SMALL * asked.k:
+                others.append(rival.labels)
         # a best grouping that hangs on sensitive values would tell who reruns the method more about them
         if 0 < table.size <= FEW and not len(rules.kind):
             improver.take(best_of_all(view, rules))
@@ -134,7 +142,9 @@ class Local(TableMethod, frozen=True, tag="local"):
         except KeyboardInterrupt:
             if self.interrupted == "nothing":
                 raise
-        labels = stir(view, rules, improver.labels, seed)
+        # what counts is what is released; of a small table a choice among methods would tell too much
+        released = [stir(view, rules, improver.labels, seed), *others]
+        labels = min(released, key=lambda found: loss_of(view.matrix, pairs, found))
         limit = int(self.suppress * table.size)
         return Grouping(withhold(view, pairs, rules, labels, limit) if limit else labels)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ RIVALRY = 100_000  # rows up to which other methods try their groups, too, where
 GIVEN_BACK = 256  # groups that the rest took in and may not need
 BATCH = 256  # rows taken in between two looks at the groups
 DRAWN = 200  # sets of k rows that are tried
+STIRRED = 1_000  # rows up to which the last step of methods, which stirs groups, may cost much of the loss
 DEAR = 5_000  # rows up to which a method tries whose cost is the square of them over k
 
 
@@ -44,9 +46,13 @@ def start(
     seed: int = 0,
     progress: Progress = silent,
     schedule: Schedule | None = None,
+    grown: bool = False,
 ) -> Labels:
-    """A label for every row; every group keeps the promises, if all rows as one group do."""
-    if not are_grown(pairs):
+    """A label for every row; every group keeps the promises, if all rows as one group do.
+
+    Groups are ``grown`` from single rows where there are too many level vectors to list, or on demand.
+    """
+    if not (grown or are_grown(pairs)):
         labels = open_tuples(matrix, pairs, rules, progress, schedule)
         rest = np.flatnonzero(labels < 0)
         if len(rest) >= rules.k:
@@ -105,7 +111,14 @@ def hard(rules: Rules, rows: int, seed: int) -> bool:
     return sum(not holds(about_values, pick, 0, len(pick), work) for pick in picks) * 2 > DRAWN
 
 
-def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int, at_hand: Improver) -> Iterator[Labels]:
+class Rival(NamedTuple):
+    """Groups that another method forms; ``drawn``: as that method would release them, by chance where values matter."""
+
+    labels: Labels
+    drawn: bool
+
+
+def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int, at_hand: Improver) -> Iterator[Rival]:
     """Groups that other methods form: where there are few of them, opening tuples one by one leaves a poor last one.
 
     Growing groups one by one may also leave a rest that breaks promises about values; others part the whole. In a large
@@ -118,27 +131,36 @@ def rivals(table: Table, promises: Sequence[Promise], rules: Rules, seed: int, a
     from shoal.tables.mondrian import Mondrian
 
     cuts = [method.form(table, promises, seed=seed).labels for method in (Mondrian(), Mondrian(strict=False))]
-    yield from cuts
-    found: list[TableMethod] = []
+    for labels in cuts:
+        yield Rival(labels, True)
     shaped = hard(rules, table.size, seed)
+    near = few or (shaped and any(map(at_hand.near, cuts)))
+    for method in _others(table, rules, near, few or (shaped and table.size <= DEAR)):
+        yield Rival(method.form(table, promises, seed=seed).labels, True)
     if few:
         from shoal.tables.datafly import Datafly
 
-        found.append(Datafly())
-    if few or (shaped and any(map(at_hand.near, cuts))):
-        from shoal.tables.topdown import TopDown
-
-        found += [TopDown(), TopDown(near="group")]
-    if few or (shaped and table.size <= DEAR):
-        from shoal.tables.microaggregation import Microaggregation
-
-        found.append(Microaggregation())
-    for method in found:
-        yield method.form(table, promises, seed=seed).labels
+        yield Rival(Datafly().form(table, promises, seed=seed).labels, False)
     # of numbers, groups by levels lose less than the levels: released is only the span that occurs
     levels = cheaper_levels(table, rules, np.inf if few else at_hand.loss)
     if levels is not None:
-        yield levels
+        yield Rival(levels, False)
+
+
+def _others(table: Table, rules: Rules, near: bool, dear: bool) -> Iterator[TableMethod]:
+    """Methods that draw, besides `mondrian`: quick ones if cuts come near, and those that cost the square of rows."""
+    if near:
+        from shoal.tables.topdown import TopDown
+
+        yield from (TopDown(), TopDown(near="group"))
+    if dear:
+        from shoal.tables.microaggregation import Microaggregation
+
+        yield Microaggregation()
+    if len(rules.kind) and table.size <= STIRRED:
+        from shoal.tables.forest import Forest
+
+        yield Forest()
 
 
 def least_beside_register(table: Table, promises: Sequence[Promise], found: Grouping, seed: int) -> Grouping:
