@@ -91,6 +91,23 @@ def test_a_stream_of_few_phones_is_told_at_which_level_or_delay_it_carries_k() -
     assert "nor with a delay or window that this sample can try" in never.proposals[1]
 
 
+@pytest.mark.parametrize("more", ["", "  mode: {role: quasi, hierarchy: suppress}\n"])
+@pytest.mark.parametrize("view", ["city", "market"])
+def test_where_no_size_carries_k_a_larger_one_is_named_that_does(more: str, view: str) -> None:
+    frame = tracks(30).with_columns(mode=pl.Series(["walk", "bus", "car"] * 400))
+    text = POLICY.replace("K", "12").replace("[100, 1000, 10000]", "SIZES").replace("views:", f"{more}views:")
+    text = text.replace("[place]", "[place, mode]") if more else text
+    hard = carries(parse(text.replace("SIZES", "[50, 200]")), frame, keys=KeyRing())[view]
+    if hard.enough:  # a column that is suppressed at this level leaves enough to the other
+        assert more
+        return
+    told = next(proposal for proposal in hard.proposals if "cells of" in proposal)
+    size = told.split("cells of ")[1].split(" m")[0]
+    wider = carries(parse(text.replace("SIZES", f"[50, 200, {size}]")), frame, keys=KeyRing())[view]
+    assert wider.enough
+    assert any(f"cells of {size} m" in name for name in wider.names)
+
+
 def test_check_says_it_without_a_single_position(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text(POLICY.replace("K", "3"))
     tracks(30).write_ndjson(tmp_path / "events.ndjson")

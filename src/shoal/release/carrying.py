@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import ShoalError
+from shoal.core.hierarchy.base import Hierarchy
+from shoal.core.hierarchy.grid import Grid
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Schema
 from shoal.core.time import EventTime, micros, words
@@ -22,6 +24,7 @@ from shoal.streams.texts import Printer
 from shoal.views.derived import with_derived
 
 TIMES = (2, 5, 10, 20, 50, 100)  # a delay or a window is tried so many times as long
+WORLD = 20_000_000  # metres from pole to pole: no cell is larger
 KEY = bytes(32)  # cells are compared here and nowhere else
 
 
@@ -97,30 +100,65 @@ def _carries(job: StreamJob, frame: pl.DataFrame) -> Carries | None:
     made = Carries(
         wanted, round(len(times) / (int(windows.max()) + 1)), int(np.median(np.bincount(of_window))), found, names
     )
-    return msgspec.structs.replace(made, proposals=_proposed(made, (times, who, cells), events, span))
+    proposals = _proposed(made, (times, who, cells), events, span)
+    if not made.enough:
+        wider = _wider(job.schema, frame.filter(pl.Series(good)), quasi, (windows, who), wanted)
+        proposals = [proposals[0], *wider, *proposals[1:]]
+    return msgspec.structs.replace(made, proposals=proposals)
 
 
 def _cells(schema: Schema, frame: pl.DataFrame, quasi: Sequence[str]) -> tuple[list[Ints], list[str]]:
     """The cell of each event with all columns at one level, level by level; 0 where a value cannot be used."""
-    chains = []
-    for name in quasi:
-        coded = Coder(schema[name].hierarchy, KEY, name).code(frame[name])
-        # a last row of zeros, for values without a code
-        chain = np.vstack([coded.chains, np.zeros((1, coded.chains.shape[1]), np.int64)])
-        chains.append(chain[np.where(coded.codes >= 0, coded.codes, len(coded.chains))])
+    chains = [_chain(schema[name].hierarchy, frame[name]) for name in quasi]
     bad = np.any([chain[:, 0] == 0 for chain in chains], axis=0)
-    sizes = getattr(schema[quasi[0]].hierarchy, "sizes", ()) if len(quasi) == 1 else ()
+    sizes: Sequence[float] = next((g.sizes for n in quasi if isinstance(g := schema[n].hierarchy, Grid)), ())
     out, names = [], []
     for level in range(max(chain.shape[1] for chain in chains)):
         nodes = np.column_stack([c[:, level] if level < c.shape[1] else np.zeros(len(c), np.int64) for c in chains])
         # no column has a node at this level
         if level and not nodes.any():
             break
-        _, place = np.unique(nodes, axis=0, return_inverse=True)
-        out.append(np.where(bad, 0, place.reshape(-1) + 1))
-        of_size = 0 < level <= len(sizes)
-        names.append(f"cells of {sizes[level - 1]:g} m" if of_size else f"level {level}" if level else "exact")
+        out.append(np.where(bad, 0, _numbered(nodes) + 1))
+        cells = f"cells of {sizes[level - 1]:g} m" if 0 < level <= len(sizes) else ""
+        named = f"level {level} ({cells})" if cells and len(quasi) > 1 else cells or f"level {level}"
+        names.append(named if level else "exact")
     return out, names
+
+
+def _chain(hierarchy: Hierarchy | None, values: pl.Series) -> Ints:
+    """The nodes of each event, from its value upwards; zeros where it cannot be used."""
+    coded = Coder(hierarchy, KEY, values.name).code(values)
+    # a last row of zeros, for values without a code
+    chain = np.vstack([coded.chains, np.zeros((1, coded.chains.shape[1]), np.int64)])
+    return chain[np.where(coded.codes >= 0, coded.codes, len(coded.chains))]
+
+
+def _wider(
+    schema: Schema, frame: pl.DataFrame, quasi: Sequence[str], people: tuple[Ints, Ints], wanted: int
+) -> list[str]:
+    """Cells of positions that would carry the people, with every other column as coarse as it gets, or suppressed."""
+    told = []
+    for name in quasi:
+        grid = schema[name].hierarchy
+        if not isinstance(grid, Grid):
+            continue
+        others = [_chain(schema[n].hierarchy, frame[n]) for n in quasi if n != name]
+        coarse = [chain[:, int(np.flatnonzero(chain.any(axis=0))[-1])] for chain in others if chain.any()]
+        sizes = [grid.sizes[-1] * factor for factor in TIMES if grid.sizes[-1] * factor <= WORLD]
+        cells = [_chain(Grid((size,)), frame[name])[:, -1] for size in sizes]
+        for beside, how in ((coarse, ""), ([], " and the other columns suppressed"))[: 2 if coarse else 1]:
+            levels = [_numbered(np.column_stack([nodes, *beside])) for nodes in cells]
+            fit = next((one for one in carried(*people, levels, wanted) if one.share >= SHARE), None)
+            if fit is not None:
+                told.append(f"with cells of {sizes[fit.level]:g} m in {name!r}{how}, as a further size of its grid")
+                break
+    return told
+
+
+def _numbered(nodes: Ints) -> Ints:
+    """The number of each event's cell, from what each column shows of it."""
+    place: Ints = np.unique(nodes, axis=0, return_inverse=True)[1].reshape(-1)
+    return place
 
 
 def _proposed(made: Carries, stream: tuple[Ints, Ints, list[Ints]], events: int, span: int) -> list[str]:
