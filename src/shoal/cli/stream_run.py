@@ -166,6 +166,7 @@ def _checkpoints(asked: Asked, key: bytes, out: _Outputs) -> tuple[Checkpoints |
 
     from shoal.core.time import duration
     from shoal.release import checkpoints, position
+    from shoal.release.definition import definition_of, resumed
 
     how = asked.run
     if how.snapshot is None:
@@ -184,10 +185,17 @@ def _checkpoints(asked: Asked, key: bytes, out: _Outputs) -> tuple[Checkpoints |
                 where="--also",
                 hint="give the same ones, or start without the snapshot",
             )
+        # before outputs are cut back: a run that is refused leaves everything as it was
+        for view, one in asked.jobs.items():
+            resumed(stopped.of(view) or b"", definition_of(one), where=_place(how.snapshot, view))
         say(_where(asked.events, at, stopped.position))
         for name in saved.resume(stopped):
             say(f"the {name} is not the file of the snapshot: what is released from here on goes there")
     return saved, stopped
+
+
+def _place(snapshot: str, view: str) -> str:
+    return f"{snapshot}, view {view}" if view else snapshot
 
 
 def _runner(

@@ -24,6 +24,7 @@ from shoal.promises.base import those_about
 from shoal.release.base import Job
 from shoal.release.beside import Beside, beside
 from shoal.release.curves import about_curves, view_reading
+from shoal.release.definition import definition_of, resumed, saved
 from shoal.release.judge import Judge
 from shoal.release.judges import at_their_times, told_apart
 from shoal.release.stream_names import refuse_names
@@ -216,7 +217,9 @@ class LocalRunner:
         verify: float | None = None,
     ) -> None:
         self.job = job
-        self.first, state = _split(snapshot)
+        # read before anything begins: what files say then is what the state is made under
+        self._definition = definition_of(job)
+        self.first, state = (0, None) if snapshot is None else resumed(snapshot, self._definition)
         self.beside: Beside | None = None
         if verify is not None:
             also = told_apart(job.method, job.schema, job.promises, job.schema.columns, job.view)
@@ -326,8 +329,8 @@ class LocalRunner:
         return True
 
     def snapshot(self) -> bytes:
-        """The method's state and how many events it has seen."""
-        return self.first.to_bytes(8, "little") + self.method.snapshot()
+        """The method's state, how many events it has seen, and under what."""
+        return saved(self.first, self._definition, self.method.snapshot())
 
     def _batch(self, frame: pl.DataFrame) -> Batch:
         schema = self.job.schema
@@ -376,14 +379,6 @@ class LocalRunner:
                 self._marks(outcomes.events.tolist())
         if self.tell is not None and len(outcomes.withheld):
             self.tell(outcomes.withheld.tolist(), outcomes.reasons.tolist())
-
-
-def _split(snapshot: bytes | None) -> tuple[int, bytes | None]:
-    if snapshot is None:
-        return 0, None
-    if len(snapshot) < 8:
-        raise InputError("this is not a snapshot of a stream", where="snapshot")
-    return int.from_bytes(snapshot[:8], "little"), snapshot[8:]
 
 
 def figures(runner: LocalRunner) -> dict[str, Any]:
