@@ -39,11 +39,13 @@ class Asked:
 def passed(asked: Asked) -> int:
     """One pass over the events."""
     from shoal.connect.events import Events
+    from shoal.connect.typed_lines import needs_of
     from shoal.core.originals import keep_apart
     from shoal.release import position as positions
     from shoal.release.checkpoints import sliced
     from shoal.release.doubts import examined
     from shoal.release.stream import QUIET
+    from shoal.release.stream_needs import needed
     from shoal.report.model import ending
 
     how, job = asked.run, asked.jobs[""]
@@ -60,6 +62,7 @@ def passed(asked: Asked) -> int:
         types={name: kind for one in asked.jobs.values() for name, kind in (one.view or one).schema.types().items()},
         kind=asked.reads.format,
         follow=asked.reads.follow,
+        needs=needs_of([needed(one) for one in asked.jobs.values()]),
     )
     out = _Outputs(asked)
     saved, stopped = _checkpoints(asked, keys[""], out)

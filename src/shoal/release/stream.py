@@ -18,6 +18,7 @@ from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.known import doubts
 from shoal.core.release import Release
 from shoal.core.schema import Schema
+from shoal.core.texts import texts_of
 from shoal.core.time import micros
 from shoal.policy.document import Policy
 from shoal.promises.base import those_about
@@ -28,6 +29,7 @@ from shoal.release.definition import definition_of, resumed, saved
 from shoal.release.judge import Judge
 from shoal.release.judges import at_their_times, told_apart
 from shoal.release.stream_names import refuse_names
+from shoal.release.stream_needs import unreadable
 from shoal.release.stream_report import StreamReport
 from shoal.release.ticks import Tick, TickLog
 from shoal.streams import STREAM_METHODS
@@ -258,7 +260,7 @@ class LocalRunner:
             if subject not in frame.columns:  # it was needed to count people only
                 write(frame)
                 return
-            names = frame[subject].cast(pl.String)
+            names = texts_of(frame[subject])
             prints = pl.Series(subject, printer.column(names)).reinterpret(signed=False).cast(pl.String)
             write(frame.with_columns(prints))
 
@@ -342,15 +344,16 @@ class LocalRunner:
             else self.first + np.arange(frame.height, dtype=np.int64)
         )
         subject = schema.subject
-        subjects = frame[subject].cast(pl.String) if subject is not None else None
-        return Batch(self._shown(frame), times, subjects, self.first)
+        subjects = texts_of(frame[subject]) if subject is not None else None
+        return Batch(self._shown(frame), times, subjects, self.first, unreadable(frame, schema))
 
     def _fitted(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Values in their declared types; an event with one that is not of its type is unusable as a whole."""
         if self.job.view is None:
             return frame
         if self._masks is None:
-            self._masks = FrameGate(self.job.view, frame.schema, self.job.keys)
+            texts = {n: pl.String() if dtype == pl.Binary else dtype for n, dtype in frame.schema.items()}
+            self._masks = FrameGate(self.job.view, pl.Schema(texts), self.job.keys)
         return self._masks.fit(frame, null_rows=True)
 
     def _shown(self, frame: pl.DataFrame) -> pl.DataFrame:
