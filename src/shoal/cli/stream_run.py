@@ -43,11 +43,13 @@ def passed(asked: Asked) -> int:
     from shoal.cli.stream_end import figures_of, report, save_figures, say_more
     from shoal.connect.events import Events
     from shoal.connect.pipes import CutOffError
+    from shoal.connect.typed_lines import needs_of
     from shoal.core.originals import keep_apart
     from shoal.release import position as positions
     from shoal.release.checkpoints import sliced
     from shoal.release.doubts import examined
     from shoal.release.stream import QUIET
+    from shoal.release.stream_needs import needed
     from shoal.report.model import ending
 
     how, job = asked.run, asked.jobs[""]
@@ -65,6 +67,7 @@ def passed(asked: Asked) -> int:
         types={name: kind for one in asked.jobs.values() for name, kind in (one.view or one).schema.types().items()},
         kind=asked.reads.format,
         follow=asked.reads.follow,
+        needs=needs_of([needed(one) for one in asked.jobs.values()]),
     )
     out = _Outputs(asked)
     saved, stopped = _checkpoints(asked, keys[""], out)
@@ -176,6 +179,7 @@ def _checkpoints(asked: Asked, key: bytes, out: _Outputs) -> tuple[Checkpoints |
 
     from shoal.core.time import duration
     from shoal.release import checkpoints, position
+    from shoal.release.definition import definition_of, resumed
 
     how = asked.run
     if how.snapshot is None:
@@ -194,10 +198,17 @@ def _checkpoints(asked: Asked, key: bytes, out: _Outputs) -> tuple[Checkpoints |
                 where="--also",
                 hint="give the same ones, or start without the snapshot",
             )
+        # before outputs are cut back: a run that is refused leaves everything as it was
+        for view, one in asked.jobs.items():
+            resumed(stopped.of(view) or b"", definition_of(one), where=_place(how.snapshot, view))
         say(_where(asked.events, at, stopped.position))
         for name in saved.resume(stopped):
             say(f"the {name} is not the file of the snapshot: what is released from here on goes there")
     return saved, stopped
+
+
+def _place(snapshot: str, view: str) -> str:
+    return f"{snapshot}, view {view}" if view else snapshot
 
 
 def _runner(

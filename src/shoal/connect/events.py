@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Literal
 
-import numpy as np
 import polars as pl
 
 from shoal.connect.csv_shape import named
 from shoal.connect.files import LONGEST, too_long
 from shoal.connect.formats import lines_of
-from shoal.connect.ndjson import Flat, Keys, record_of
+from shoal.connect.ndjson import Flat, record_of
 from shoal.connect.pipes import Input, is_pipe, opened
+from shoal.connect.typed_lines import Needs, TypedLines
 from shoal.connect.types import declarations, fitted
 from shoal.core.columns import require_columns
 from shoal.core.errors import InputError, UsageError
@@ -55,7 +54,8 @@ class Events:
     A column with a declared form (``date:%d.%m.%Y``) comes as the values that its texts stand for.
 
     With a ``beat``, a pipe that is quiet for so many seconds gives a frame without rows, again and again. ``types`` are
-    declared; of other columns the first lines tell. ``unseen`` are the columns that no event had a value in, so far.
+    declared; of other columns the first lines tell, and ``needs`` says what becomes of a value of another type.
+    ``unseen`` are the columns that no event had a value in, so far.
     ``kind`` says what the lines are where no name does; without it the first line of a pipe tells. With ``follow``, a
     file is read on as it grows.
     """
@@ -71,6 +71,7 @@ class Events:
         types: Mapping[str, str] | None = None,
         kind: Format | None = None,
         follow: bool = False,
+        needs: Needs | None = None,
     ) -> None:
         register(path)
         self.path = path
@@ -88,11 +89,15 @@ class Events:
         known = declarations(types)
         self._forms = {name: kind for name, kind in known.items() if kind.format is not None}
         self._types = {n: pl.String() if n in self._forms else DTYPES[kind.type] for n, kind in known.items()}
+        # a declared form is judged by itself, behind this
+        self._kinds: dict[str, Type | None] = {n: k.type for n, k in known.items() if n not in self._forms}
+        loose = {name for name in self.columns if name not in known}
+        self._needs = needs or Needs(set(known), loose, set())
         self._seen = 0  # events, for their numbers
         self._header = 0  # lines before the first event
         self.unseen = set(self.columns)
-        self._keys = Keys(self.columns)
-        self._schema: dict[str, pl.DataType] | None = None
+        self._typed: TypedLines | None = None
+        self._mixed: set[str] = set()  # columns of texts that other single values stand among
         self._flat: Flat | None = None
 
     @property
@@ -149,10 +154,10 @@ class Events:
                     header, lines = self._cut(lines)
                 if not lines:
                     continue
-                frame = self._csv(header + lines) if self._header else self._ndjson(lines)
-                self._lines += frame.height
-                if frame.height:
-                    yield frame
+                for frame in [self._csv(header + lines)] if self._header else self._ndjson(lines):
+                    self._lines += frame.height
+                    if frame.height:
+                        yield frame
 
     def _kind(self) -> str:
         """What the lines are; of a pipe that nobody named, its first line tells later."""
@@ -257,21 +262,24 @@ class Events:
             rows.append([cell or None for cell in cells] or [None] * len(names))
         return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
 
-    def _ndjson(self, lines: bytes) -> pl.DataFrame:
-        schema = self._schema or self._guess(lines)
-        self._flat = self._flat or Flat(schema)
-        flat = self._flat.read(lines)
-        if flat is not None:
-            return flat
-        try:
-            frame = pl.read_ndjson(io.BytesIO(lines), schema=schema)
-            ends = int(np.count_nonzero(np.frombuffer(lines, np.uint8) == NEWLINE))  # thrice as fast as bytes.count
-            # fewer rows than lines: the fast reader skipped something
-            if frame.height == ends + (not lines.endswith(b"\n")) and self._keys.odd(lines) is None:
-                return frame
-        except pl.exceptions.PolarsError:
-            pass
-        return self._line_by_line(lines, schema)
+    def _ndjson(self, lines: bytes) -> Iterator[pl.DataFrame]:
+        """Frames of some lines: more than one where a column becomes another one in between."""
+        if self._typed is None:
+            self._open(self._guess(lines))
+        rest: list[bytes] | None = None
+        while lines if rest is None else rest:
+            assert self._typed is not None
+            assert self._flat is not None
+            frame = self._flat.read(b"\n".join(rest) if rest else lines)
+            if frame is not None:
+                yield self._as_typed(frame)
+                return
+            rest = rest or lines.rstrip(b"\n").split(b"\n")
+            frame = self._typed.read(rest)
+            if frame is None:
+                frame = self._line_by_line(rest)
+            rest = rest[frame.height :]
+            yield frame
 
     def _guess(self, lines: bytes) -> dict[str, pl.DataType]:
         """The type of each column, by the first lines that can be read."""
@@ -288,28 +296,63 @@ class Events:
             frozenset({bool}): pl.Boolean(),
         }
         guessed = {name: kinds.get(frozenset(types), pl.String()) for name, types in seen.items()}
-        self._schema = {name: self._types.get(name, kind) for name, kind in guessed.items()}
-        return self._schema
+        # what is published as it came cannot be of two kinds in one column; and 7 is not 7.0
+        several = {name for name, types in seen.items() if len(types) > 1 or float in types}
+        guessed |= {name: pl.Binary() for name in several & set(self._needs.free)}
+        self._mixed = {n for n, types in seen.items() if types - {str} and self._kinds.get(n) in (None, "str")}
+        return {name: self._types.get(name, kind) for name, kind in guessed.items()}
 
-    def _line_by_line(self, lines: bytes, schema: dict[str, pl.DataType]) -> pl.DataFrame:
-        """The slow road for a chunk with something wrong in it."""
+    def _open(self, schema: dict[str, pl.DataType]) -> None:
+        """From here on lines are read as this."""
+        self._typed = TypedLines(schema, self._kinds, self._needs)
+        self._flat = Flat({name: self._plainly(name, dtype) for name, dtype in schema.items()})
+
+    def _plainly(self, name: str, dtype: pl.DataType) -> pl.DataType | Literal["spelled", "written"]:
+        """What the compiled loop takes in a column."""
+        if dtype == pl.Binary():
+            return "written"
+        return "spelled" if dtype == pl.String() and name in self._mixed else dtype
+
+    def _as_typed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """JSON values as such: not texts, and a missing one missing."""
+        assert self._typed is not None
+        written = [name for name, dtype in self._typed.schema.items() if dtype == pl.Binary()]
+        if not written:
+            return frame
+        there = {n: pl.when(pl.col(n) != "null").then(pl.col(n)) for n in written}
+        return frame.with_columns(text.cast(pl.Binary).alias(name) for name, text in there.items())
+
+    def _line_by_line(self, lines: Sequence[bytes]) -> pl.DataFrame:
+        """The slow road for lines with something wrong in them: up to the one that makes a column another one."""
+        typed, needs = self._typed, self._needs
+        assert typed is not None
         rows: list[dict[str, object]] = []
-        for at, line in enumerate(lines.rstrip(b"\n").split(b"\n")):
+        for at, line in enumerate(lines):
             record = record_of(line)
             if record is None:
-                if self.strict:
-                    raise InputError("not a JSON object", where=f"{self.path}, line {self._lines + at + 1:,}")
-                self._mark(self._lines + at + 1)
+                self._refuse(self._lines + at + 1, "not a JSON object")
                 record = {}
-            # as text, it would carry out fields that nobody declared
-            if any(isinstance(record.get(name), list | dict) for name in schema):
-                if self.strict:
-                    where = f"{self.path}, line {self._lines + at + 1:,}"
-                    raise InputError("an object or a list where a single value is expected", where=where)
-                self._mark(self._lines + at + 1)
-                record = {}
-            rows.append({name: _fitting(record.get(name), schema[name]) for name in schema})
-        return pl.DataFrame(rows, schema=schema, strict=False)
+            unfit = [name for name in typed.schema if not typed.fits(name, record.get(name))]
+            nested = any(isinstance(record[name], list | dict) for name in unfit if name in needs.loose)
+            if nested or any(name in needs.held for name in unfit):
+                self._refuse(self._lines + at + 1, "a value that is not of its column's type", "compare it with `type`")
+                record, unfit = {}, []
+            if other := {name: _wider(name, needs) for name in unfit if name in needs.loose}:
+                self._mixed |= set(other)
+                self._open({**typed.schema, **other})
+                break
+            rows.append({name: None if name in unfit else record.get(name) for name in typed.schema})
+        return typed.frame({name: [row[name] for row in rows] for name in typed.schema})
+
+    def _refuse(self, line: int, why: str, hint: str | None = None) -> None:
+        """A line that cannot be read: with ``strict`` the end."""
+        if self.strict:
+            raise InputError(why, where=f"{self.path}, line {line:,}", hint=hint)
+        self._mark(line)
+
+
+def _wider(name: str, needs: Needs) -> pl.DataType:
+    return pl.Binary() if name in needs.free else pl.String()
 
 
 def _end_of_lines(data: bytes) -> int:
@@ -351,23 +394,3 @@ def _cells(line: str, separator: str = ",") -> list[str] | None:
         return next(csv.reader(io.StringIO(line, newline=""), strict=True, delimiter=separator), None)
     except csv.Error:
         return None
-
-
-def _fitting(value: object, dtype: pl.DataType) -> object:
-    if dtype == pl.String:
-        return value if value is None or isinstance(value, str) else _text(value)
-    if isinstance(value, bool) != (dtype == pl.Boolean):
-        return None
-    if dtype == pl.Int64 and isinstance(value, float) and not value.is_integer():
-        return None
-    if not isinstance(value, (int, float, bool)):
-        return None
-    # what a column of this type cannot hold
-    return value if abs(value) < (2**63 if dtype == pl.Int64 else 10**300) else None
-
-
-def _text(value: object) -> str:
-    """What is no text, as the fast road writes it: 7, 7.0 and 7e0 are one person, whatever stands in other lines."""
-    if isinstance(value, float):
-        return np.format_float_positional(value, trim="-")
-    return json.dumps(value)

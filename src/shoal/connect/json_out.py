@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -18,15 +19,21 @@ NUMBERS = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32
 
 
 def json_lines(frame: pl.DataFrame) -> bytes | memoryview:
-    """One JSON object per row, a line each.
+    """One JSON object per row, a line each; bytes are JSON values, which stand as they are.
 
     >>> bytes(json_lines(pl.DataFrame({"age": [36, None], "who": ["ada", "b\\\\"]})))
     b'{"age":36,"who":"ada"}\\n{"age":null,"who":"b\\\\\\\\"}\\n'
     """
     frame = as_json(frame)
-    plain = all(dtype == pl.String or dtype in NUMBERS for dtype in frame.dtypes)
+    raw = [name for name, dtype in frame.schema.items() if dtype == pl.Binary]
+    plain = all(dtype in (pl.String, pl.Binary) or dtype in NUMBERS for dtype in frame.dtypes)
     # few rows are not worth compiling anything
     found = _copied(frame.get_columns()) if plain and frame.width and frame.height >= FEW else None
+    if found is None and raw:
+        made = [
+            {**row, **{n: msgspec.Raw(row[n]) for n in raw if row[n] is not None}} for row in frame.rows(named=True)
+        ]
+        return msgspec.json.Encoder().encode_lines(made)
     if found is None:
         out = io.BytesIO()
         frame.write_ndjson(out)
@@ -63,6 +70,8 @@ def _texts(column: pl.Series) -> pl.Series:
     """The texts of a column's cells, as they stand in JSON but for quotes; missing where JSON has no number for it."""
     if column.dtype == pl.String:
         return column
+    if column.dtype == pl.Binary:
+        return column.cast(pl.String)
     if column.dtype == pl.Float64 and not column.is_finite().all():
         column = column.set(~column.is_finite(), None)
     return column.cast(pl.String)

@@ -22,6 +22,7 @@ from shoal.connect.formats import named_lines
 from shoal.connect.json_out import json_lines
 from shoal.core.errors import InputError, OutputError, UsageError
 from shoal.core.originals import refuse
+from shoal.core.texts import spelled
 
 Format = Literal["ndjson", "csv"]
 MEMBER = 1 << 20  # bytes that are compressed together, unless a checkpoint comes first
@@ -172,6 +173,7 @@ class Sink:
         self.lines.open()
         if self._kind == "csv":
             out = io.BytesIO()
+            frame = frame.with_columns(spelled(frame[n]) for n, dtype in frame.schema.items() if dtype == pl.Binary)
             # one header per file, also where a stream goes on
             frame.write_csv(out, include_header=self.lines.empty, separator=self._separator)
             self.lines.write(out.getvalue())

@@ -19,15 +19,18 @@ from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.known import doubts
 from shoal.core.release import Release
 from shoal.core.schema import Schema
+from shoal.core.texts import texts_of
 from shoal.core.time import micros
 from shoal.policy.document import Policy
 from shoal.promises.base import those_about
 from shoal.release.base import Job
 from shoal.release.beside import Beside, beside
 from shoal.release.curves import about_curves, view_reading
+from shoal.release.definition import definition_of, resumed, saved
 from shoal.release.judge import Judge
 from shoal.release.judges import at_their_times, told_apart
 from shoal.release.stream_names import refuse_names
+from shoal.release.stream_needs import unreadable
 from shoal.release.stream_report import StreamReport
 from shoal.release.ticks import Tick, TickLog
 from shoal.streams import STREAM_METHODS
@@ -218,7 +221,9 @@ class LocalRunner:
         verify: float | None = None,
     ) -> None:
         self.job = job
-        self.first, state = _split(snapshot)
+        # read before anything begins: what files say then is what the state is made under
+        self._definition = definition_of(job)
+        self.first, state = (0, None) if snapshot is None else resumed(snapshot, self._definition)
         self.beside: Beside | None = None
         if verify is not None:
             also = told_apart(job.method, job.schema, job.promises, job.schema.columns, job.view)
@@ -257,7 +262,7 @@ class LocalRunner:
             if subject not in frame.columns:  # it was needed to count people only
                 write(frame)
                 return
-            names = frame[subject].cast(pl.String)
+            names = texts_of(frame[subject])
             prints = pl.Series(subject, printer.column(names)).reinterpret(signed=False).cast(pl.String)
             write(frame.with_columns(prints))
 
@@ -328,8 +333,8 @@ class LocalRunner:
         return True
 
     def snapshot(self) -> bytes:
-        """The method's state and how many events it has seen."""
-        return self.first.to_bytes(8, "little") + self.method.snapshot()
+        """The method's state, how many events it has seen, and under what."""
+        return saved(self.first, self._definition, self.method.snapshot())
 
     def _batch(self, frame: pl.DataFrame) -> Batch:
         schema = self.job.schema
@@ -341,8 +346,8 @@ class LocalRunner:
             else self.first + np.arange(frame.height, dtype=np.int64)
         )
         subject = schema.subject
-        subjects = frame[subject].cast(pl.String) if subject is not None else None
-        return Batch(self._shown(frame), times, subjects, self.first)
+        subjects = texts_of(frame[subject]) if subject is not None else None
+        return Batch(self._shown(frame), times, subjects, self.first, unreadable(frame, schema))
 
     def _fitted(self, frame: pl.DataFrame) -> pl.DataFrame:
         """The declared columns in their types; an event with a value of another type is unusable as a whole."""
@@ -351,7 +356,8 @@ class LocalRunner:
             require_columns(declared, frame.columns, "stream", error=InputError, hint=COMPARE)
             return frame.select(declared)  # what nobody declared is not shown, whoever brings the events
         if self._masks is None:
-            self._masks = FrameGate(self.job.view, frame.schema, self.job.keys)
+            texts = {n: pl.String() if dtype == pl.Binary else dtype for n, dtype in frame.schema.items()}
+            self._masks = FrameGate(self.job.view, pl.Schema(texts), self.job.keys)
         fitted = self._masks.fit(frame, null_rows=True)
         # who and when are needed though the role may see neither
         require_columns(self.job.schema.of("subject", "time"), fitted.columns, "stream", error=InputError, hint=COMPARE)
@@ -383,11 +389,3 @@ class LocalRunner:
                 self._marks(outcomes.events.tolist())
         if self.tell is not None and len(outcomes.withheld):
             self.tell(outcomes.withheld.tolist(), outcomes.reasons.tolist())
-
-
-def _split(snapshot: bytes | None) -> tuple[int, bytes | None]:
-    if snapshot is None:
-        return 0, None
-    if len(snapshot) < 8:
-        raise InputError("this is not a snapshot of a stream", where="snapshot")
-    return int.from_bytes(snapshot[:8], "little"), snapshot[8:]

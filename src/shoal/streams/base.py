@@ -64,6 +64,7 @@ class Batch:
     (the method generalizes them). ``subjects`` is the unmasked subject beside it, counted and never published: text,
     null where missing; ``None`` if the schema has no subject column (every row is then a person of its own).
     ``times`` is event time in whole microseconds, negative where unusable; without a time column the event number.
+    ``unreadable`` events are rows of nulls: nobody is counted for them, and they are withheld as bad.
 
     >>> import polars as pl
     >>> Batch(pl.DataFrame({"age": [21, 64]}), np.arange(2)).first
@@ -74,6 +75,7 @@ class Batch:
     times: Numbers
     subjects: pl.Series | None = None
     first: int = 0
+    unreadable: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return self.frame.height

@@ -140,7 +140,9 @@ class Holding(Running):
         number = batch.first + np.arange(len(batch), dtype=np.int64)
         prints = number + 1 if batch.subjects is None else self._people.column(batch.subjects.cast(pl.String))
         reason = np.where(coded.reason > 0, coded.reason, wrong)
-        reason = np.where((reason == 0) & (prints == 0), np.uint8(Reason.BAD), reason)
+        # without a subject an event that cannot be read would count as a person whose values are missing
+        nobody = prints == 0 if batch.unreadable is None else (prints == 0) | batch.unreadable
+        reason = np.where((reason == 0) & nobody, np.uint8(Reason.BAD), reason)
         nows = self._tell(batch.times, prints)
         good = np.flatnonzero(reason == 0)
         row = np.full(len(batch), -1, np.int64)

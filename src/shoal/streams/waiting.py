@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.texts import written
 from shoal.streams.coder import Coded
 
 Ints = NDArray[np.int64]
@@ -156,5 +157,11 @@ class Waiting:
 
 
 def _joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    alike = all(frame.schema == frames[0].schema for frame in frames)  # then nothing is copied
-    return frames[0] if len(frames) == 1 else pl.concat(frames, how="vertical" if alike else "diagonal_relaxed")
+    if len(frames) == 1:
+        return frames[0]
+    if all(frame.schema == frames[0].schema for frame in frames):  # then nothing is copied
+        return pl.concat(frames)
+    # what came before a column became one of JSON values is published as it came, too
+    mixed = {name for frame in frames for name, dtype in frame.schema.items() if dtype == pl.Binary}
+    alike = [frame.with_columns(written(frame[n]) for n in mixed if n in frame.columns) for frame in frames]
+    return pl.concat(alike, how="diagonal_relaxed")

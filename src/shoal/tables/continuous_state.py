@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 
 from shoal.core.errors import InputError, UsageError
-from shoal.core.schema import Schema, declared
+from shoal.core.said import meant
+from shoal.core.schema import Schema
 from shoal.core.sealed_state import StateFile
 from shoal.promises.base import Promise
 from shoal.tables.base import TableMethod
@@ -132,11 +133,7 @@ def load(
 
 
 def _declared(continuous: Continuous) -> str:
-    columns = {n: declared(c) for n, c in continuous.schema.columns.items()}
-    for name, column in continuous.schema.columns.items():
-        if column.hierarchy is not None:
-            # another tree in the same file would move published cells to other nodes, not to higher ones
-            columns[name]["hierarchy"] = column.hierarchy.declared()
+    columns = {n: meant(c) for n, c in continuous.schema.columns.items()}
     asked = [msgspec.to_builtins(p) for p in continuous.promises]
     text = msgspec.json.encode([columns, asked, continuous.publish], order="deterministic")
     return hashlib.blake2b(text, digest_size=16).hexdigest()

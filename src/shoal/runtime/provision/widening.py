@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from shoal.core.said import said
 from shoal.core.schema import Column
 from shoal.policy.document import Policy
-from shoal.runtime.provision.said import said
 from shoal.views.role_view import RoleView
 
 # the number by which a promise is stricter, and in which direction

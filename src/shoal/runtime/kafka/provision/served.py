@@ -16,10 +16,10 @@ import msgspec
 
 from shoal.connect.kafka import Source
 from shoal.core.errors import PolicyError
+from shoal.core.said import said
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.provision.audit import Applying, Audit
 from shoal.runtime.kafka.regions.wish import regions_of
-from shoal.runtime.provision.said import said
 
 
 class Served(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from shoal.core.schema import Column, Schema
 from shoal.core.sealed_state import opened
 from shoal.policy.document import Policy, View
 from shoal.promises.kp_anonymity import GROUP, RECORD
+from shoal.release.definition import adopted, definition_of
 from shoal.release.stream import LocalRunner, StreamJob, stream_job
 from shoal.runtime.kafka.formats.record_frames import RecordFrames, refuse_lists
 from shoal.runtime.kafka.regions.merging import RegionRunner, state_of
@@ -207,6 +208,8 @@ class MethodRunner:
         # per batch, not per record: the oldest held record is told to the batch, at a bounded cost in memory
         self._sent: deque[tuple[int, int]] = deque(maxlen=SENT)
 
+        if snapshot is not None:  # the name of its state on the changelog is that of the definition it was made under
+            snapshot = adopted(snapshot, definition_of(job))
         share = None if job.method.invents else verify  # of invented events nobody can say how many are real
 
         def begun(key: bytes) -> LocalRunner:
