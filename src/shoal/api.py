@@ -17,7 +17,7 @@ from shoal.core.release import Release
 from shoal.core.schema import Schema, one_role_each
 from shoal.policy.document import Policy
 from shoal.promises.base import Promise
-from shoal.release.arguments import Argument, column_names, number, stated_names, whole
+from shoal.release.arguments import Argument, column_names, several, share, stated_names, whole
 from shoal.release.wishes import Wishes
 
 # the rest is loaded by the call that needs it: who verifies needs no method, and who releases a table no stream
@@ -301,27 +301,15 @@ def tune(
     from shoal.release.tune import tune as tuned
     from shoal.release.tuned import Goal
 
-    several = {name: _several(asked.pop(name, ())) for name in ("k", "z", "window", "delay")}
-    counted = {n: [whole(Argument(n, n), v) for v in values] for n, values in several.items() if n != "window"}
-    shares = {n: None if v is None else _share(n, v) for n, v in (("max_loss", max_loss), ("max_risk", max_risk))}
-    goal = Goal(
-        shares["max_loss"],
-        shares["max_risk"],
-        None if max_delay is None else whole(Argument("max_delay", "max_delay"), max_delay),
-    )
-    varied = Varied(methods=_several(methods), window=several["window"], **counted)
+    listed = {name: several(asked.pop(name, ())) for name in ("k", "z", "window", "delay")}
+    counted = {n: [whole(Argument(n, n), v) for v in values] for n, values in listed.items() if n != "window"}
+    shares = {
+        n: None if v is None else share(Argument(n, n), v) for n, v in (("max_loss", max_loss), ("max_risk", max_risk))
+    }
+    longest = None if max_delay is None else whole(Argument("max_delay", "max_delay"), max_delay)
+    goal = Goal(shares["max_loss"], shares["max_risk"], longest)
+    varied = Varied(methods=several(methods), window=listed["window"], **counted)
     return tuned(data, asked, varied, goal, rows=whole(Argument("rows", "rows"), rows))
-
-
-def _several(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple | range) else [value]
-
-
-def _share(name: str, value: float) -> float:
-    found = number(Argument(name, name), value)
-    if not 0 <= found <= 1:
-        raise UsageError(f"expected a share from 0 to 1, found {found:g}", where=name, hint=f"for example {name}=0.1")
-    return found
 
 
 def check(policy: str | Path | Policy, data: Any = None, *, together: int = 2, keys: KeyRing | None = None) -> Checked:

@@ -108,8 +108,6 @@ def tune(
     from shoal.release.wishes import Wishes
     from shoal.report.chart import draw
 
-    if report is not None and not report.endswith((".html", ".svg")):
-        raise UsageError("expected a name that ends in .html or .svg", where="--report")
     if tried.rows is not None and tried.rows < 1:
         raise UsageError("expected at least 1 row", where="--rows", hint="leave it out for 10,000")
     varied = Varied(
@@ -123,6 +121,8 @@ def tune(
     asked = {"policy": policy, "view": view, "seed": seed}
     job = job_of(Wishes(asked, spell=spell))
     keep_apart([report], [policy, data])
+    if report is not None and not report.endswith((".html", ".svg")):
+        raise UsageError("expected a name that ends in .html or .svg", where="--report")
     frame = read_for(job, data, reading)
 
     def command(job: Job, settings: dict[str, Any]) -> dict[str, str]:

@@ -44,7 +44,11 @@ def load(path: str | Path) -> Policy:
     data, places = load_yaml(path)
     for name in _files(data):  # a vault that is made later must not be an output, either
         register(Path(path).parent / name)
-    return _Reader(places, Path(path).parent).policy(data, str(path))
+    policy = _Reader(places, Path(path).parent).policy(data, str(path))
+    for column in policy.schema.columns.values():  # a hierarchy of another package says itself which of its fields are
+        for file in column.hierarchy.files if column.hierarchy is not None else ():
+            register(file)
+    return policy
 
 
 def parse(text: str, name: str = "policy", folder: Path | None = None) -> Policy:

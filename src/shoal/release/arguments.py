@@ -103,6 +103,28 @@ def number(argument: Argument, value: Any) -> float:
     return int(value) if isinstance(value, Integral) else float(value)
 
 
+def share(argument: Argument, value: Any) -> float:
+    """A number from 0 to 1.
+
+    >>> share(Argument("max_risk", "max_risk"), 0.1)
+    0.1
+    """
+    found = number(argument, value)
+    if not 0 <= found <= 1:
+        name = argument.name
+        raise UsageError(f"expected a share from 0 to 1, found {found:g}", where=name, hint=f"for example {name}=0.1")
+    return found
+
+
+def several(value: Any) -> list[Any]:
+    """One or several values as a list.
+
+    >>> several(2), several((2, 5))
+    ([2], [2, 5])
+    """
+    return list(value) if isinstance(value, list | tuple | range) else [value]
+
+
 def flag(argument: Argument, value: Any) -> bool:
     """True or false.
 

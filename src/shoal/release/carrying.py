@@ -10,7 +10,6 @@ import polars as pl
 
 from shoal.core.errors import ShoalError
 from shoal.core.hierarchy.base import Hierarchy
-from shoal.core.hierarchy.grid import Grid
 from shoal.core.keys import KeyRing
 from shoal.core.schema import Schema
 from shoal.core.time import EventTime, micros, words
@@ -24,7 +23,6 @@ from shoal.streams.texts import Printer
 from shoal.views.derived import with_derived
 
 TIMES = (2, 5, 10, 20, 50, 100)  # a delay or a window is tried so many times as long
-WORLD = 20_000_000  # metres from pole to pole: no cell is larger
 KEY = bytes(32)  # cells are compared here and nowhere else
 
 
@@ -111,7 +109,7 @@ def _cells(schema: Schema, frame: pl.DataFrame, quasi: Sequence[str]) -> tuple[l
     """The cell of each event with all columns at one level, level by level; 0 where a value cannot be used."""
     chains = [_chain(schema[name].hierarchy, frame[name]) for name in quasi]
     bad = np.any([chain[:, 0] == 0 for chain in chains], axis=0)
-    sizes: Sequence[float] = next((g.sizes for n in quasi if isinstance(g := schema[n].hierarchy, Grid)), ())
+    known = [hierarchy for name in quasi if (hierarchy := schema[name].hierarchy) is not None]
     out, names = [], []
     for level in range(max(chain.shape[1] for chain in chains)):
         nodes = np.column_stack([c[:, level] if level < c.shape[1] else np.zeros(len(c), np.int64) for c in chains])
@@ -119,7 +117,7 @@ def _cells(schema: Schema, frame: pl.DataFrame, quasi: Sequence[str]) -> tuple[l
         if level and not nodes.any():
             break
         out.append(np.where(bad, 0, _numbered(nodes) + 1))
-        cells = f"cells of {sizes[level - 1]:g} m" if 0 < level <= len(sizes) else ""
+        cells = next((called for one in known if (called := one.called(level)) is not None), None)
         named = f"level {level} ({cells})" if cells and len(quasi) > 1 else cells or f"level {level}"
         names.append(named if level else "exact")
     return out, names
@@ -139,18 +137,18 @@ def _wider(
     """Cells of positions that would carry the people, with every other column as coarse as it gets, or suppressed."""
     told = []
     for name in quasi:
-        grid = schema[name].hierarchy
-        if not isinstance(grid, Grid):
+        hierarchy = schema[name].hierarchy
+        wider = [one for factor in TIMES if hierarchy is not None and (one := hierarchy.wider(factor)) is not None]
+        if not wider:
             continue
         others = [_chain(schema[n].hierarchy, frame[n]) for n in quasi if n != name]
         coarse = [chain[:, int(np.flatnonzero(chain.any(axis=0))[-1])] for chain in others if chain.any()]
-        sizes = [grid.sizes[-1] * factor for factor in TIMES if grid.sizes[-1] * factor <= WORLD]
-        cells = [_chain(Grid((size,)), frame[name])[:, -1] for size in sizes]
+        cells = [_chain(one, frame[name])[:, -1] for one in wider]
         for beside, how in ((coarse, ""), ([], " and the other columns suppressed"))[: 2 if coarse else 1]:
             levels = [_numbered(np.column_stack([nodes, *beside])) for nodes in cells]
             fit = next((one for one in carried(*people, levels, wanted) if one.share >= SHARE), None)
             if fit is not None:
-                told.append(f"with cells of {sizes[fit.level]:g} m in {name!r}{how}, as a further size of its grid")
+                told.append(f"with {wider[fit.level].called(1)} in {name!r}{how}, as a further level of its hierarchy")
                 break
     return told
 

@@ -112,6 +112,14 @@ class Hierarchy(Spec, frozen=True):
         """Whether every node of a level lies in one node of the next. Only z-anonymity can do without."""
         return True
 
+    def called(self, level: int) -> str | None:
+        """What a level is called beside its number; nothing where it has no name of its own."""
+        return None
+
+    def wider(self, factor: int) -> Hierarchy | None:
+        """A hierarchy with one level, so many times as wide as its own widest; nothing where levels have no width."""
+        return None
+
     def readable(self, values: pl.Series) -> pl.Series:
         """The values in the form :meth:`compile` takes, null where one cannot be read: for streams, which go on.
 

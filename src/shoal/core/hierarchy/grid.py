@@ -17,6 +17,7 @@ from shoal.core.levels import Codes, Levels, code_of, nest
 from shoal.kernels.shared import labels as kernel
 
 METRES_PER_DEGREE = 111_320.0
+WORLD = 20_000_000  # metres from pole to pole: no cell is larger
 FAR = 999.0  # degrees
 CELLS = 1 << 14  # cells whose names are kept
 BANDS = 4096  # bands of latitude whose stretch is kept
@@ -41,6 +42,23 @@ class Grid(Hierarchy, frozen=True, tag="grid"):
     def __post_init__(self) -> None:
         if not self.sizes or any(not s > 0 for s in self.sizes) or list(self.sizes) != sorted(set(self.sizes)):
             raise UsageError("`sizes` must be positive metres, from small to large", where="grid")
+
+    def called(self, level: int) -> str | None:
+        """See :class:`Hierarchy`.
+
+        >>> Grid((100, 1000)).called(2), Grid((100, 1000)).called(3)
+        ('cells of 1000 m', None)
+        """
+        return f"cells of {self.sizes[level - 1]:g} m" if 0 < level <= len(self.sizes) else None
+
+    def wider(self, factor: int) -> Grid | None:
+        """See :class:`Hierarchy`.
+
+        >>> Grid((100, 1000)).wider(20)
+        Grid(sizes=(20000,))
+        """
+        size = self.sizes[-1] * factor
+        return Grid((size,)) if size <= WORLD else None
 
     @property
     def nests(self) -> bool:
