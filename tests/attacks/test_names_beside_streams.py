@@ -150,7 +150,7 @@ def test_a_snapshot_of_other_promises_is_refused_by_every_method(method):
     state = runner.snapshot()
     for promises in ((five,), (two, LDiversity(2, "diag"))):
         job = StreamJob(schema=schema, promises=promises, method=spec)
-        with pytest.raises(UsageError, match="other promises"):
+        with pytest.raises(UsageError, match="declared: promises"):
             LocalRunner(job, bytes(32), lambda part: None, snapshot=state)
 
 

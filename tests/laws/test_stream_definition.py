@@ -9,12 +9,17 @@ from typing import NamedTuple
 import msgspec
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.core.errors import InputError, UsageError
+from shoal.core.hierarchy.prefix import Prefix
+from shoal.core.hierarchy.tree import Tree
 from shoal.core.keys import KeyRing
+from shoal.core.schema import Column, Schema
 from shoal.policy.load import load
+from shoal.promises.k_anonymity import KAnonymity
+from shoal.promises.z_anonymity import ZAnonymity
 from shoal.release.definition import definition_of, differing
 from shoal.release.job import job_of
 from shoal.release.stream import LocalRunner, StreamJob, stream_job
@@ -22,6 +27,8 @@ from shoal.release.wishes import Wishes
 from shoal.runtime.kafka.provision.served import definition
 from shoal.runtime.kafka.serve.output import Disguise, Record
 from shoal.runtime.kafka.serve.stateful import MethodRunner
+from shoal.streams import STREAM_METHODS
+from shoal.streams.z_stream import ZStream
 from tests.cli.in_process import call
 
 KEYS = KeyRing({"default": {1: bytes(range(32))}})
@@ -217,3 +224,34 @@ views:
     assert told[0] == told[2]
     assert told[0][0] != told[1][0]
     assert differing(told[0][1], told[1][1]) == ["masks.note"]
+
+
+HIERARCHIES = [
+    Tree(nodes={"x": ["a", "b"], "y": ["c"]}),
+    Tree(nodes={"x": ["a"], "y": ["b", "c"]}),
+    Tree(nodes={"u": {"x": ["a", "b"]}, "v": {"y": ["c"]}}),
+    Prefix(3),
+]
+
+
+@pytest.mark.parametrize("use", ["batches", "castle", "fads", "z-anonymity", "short"])
+@given(st.sampled_from(HIERARCHIES), st.sampled_from(HIERARCHIES))
+@settings(max_examples=16)
+def test_a_method_goes_on_only_with_the_same_hierarchy(use, before, now):
+    """Also where nobody but the caller of a method keeps the snapshot."""
+
+    def start(hierarchy, snapshot=None):
+        if use == "short":
+            return ZStream(ZAnonymity(2, "1h"), hierarchy, key=bytes(32), snapshot=snapshot)
+        timed = {"at": Column("time")} if use == "z-anonymity" else {}
+        schema = Schema({**timed, "who": Column("subject"), "site": Column("quasi", hierarchy=hierarchy)})
+        promises = [ZAnonymity(2, "1h")] if use == "z-anonymity" else [KAnonymity(2)]
+        spec = STREAM_METHODS.decode({"use": use, **({} if timed else {"delay": 9})})
+        return spec.start(schema, promises, key=bytes(32), snapshot=snapshot)
+
+    snapshot = start(before).snapshot()
+    if now == before:
+        assert start(now, snapshot).snapshot()
+    else:
+        with pytest.raises(UsageError, match="other columns or hierarchies"):
+            start(now, snapshot)

@@ -28,8 +28,9 @@ class Needs(NamedTuple):
     that event on; a ``free`` one among them is published as it came, so it becomes one of JSON values. Nobody sees or
     counts the other columns: there it is missing.
 
-    >>> needs_of([Needs({"age"}, {"note"}, {"note"}), Needs({"note"}, set(), set())])
-    Needs(held={'age', 'note'}, loose=set(), free=set())
+    >>> made = needs_of([Needs({"age"}, {"note"}, {"note"}), Needs({"note"}, set(), set())])
+    >>> sorted(made.held), made.loose
+    (['age', 'note'], set())
     """
 
     held: Collection[str]

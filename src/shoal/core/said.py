@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from shoal.core.errors import InputError
-from shoal.core.hierarchy import HIERARCHIES
+from shoal.core.hierarchy import HIERARCHIES, Hierarchy
 from shoal.core.schema import Column, declared
 
 FILES = ("file", "register")  # fields that name a file whose content decides what is published
@@ -40,6 +40,26 @@ def meant(column: Column) -> dict[str, Any]:
         except OSError as error:
             raise _unreadable(error, Path(column.hierarchy.files[0])) from None
     return plain
+
+
+def meaning(hierarchy: Hierarchy | None) -> str:
+    """A short name of what a hierarchy makes of values.
+
+    >>> from shoal.core.hierarchy.prefix import Prefix
+    >>> meaning(Prefix(5)) == meaning(Prefix(4))
+    False
+    """
+    return fingerprint(meant(Column("quasi", hierarchy=hierarchy)).get("hierarchy"))
+
+
+def fingerprint(value: Any) -> str:
+    """A short name of plain values.
+
+    >>> fingerprint({"a": 1, "b": 2}) == fingerprint({"b": 2, "a": 1})
+    True
+    """
+    text = msgspec.json.encode(value, order="sorted", enc_hook=repr)
+    return hashlib.blake2b(text, digest_size=16, person=b"shoal.definition").hexdigest()
 
 
 def _read(plain: Any, folder: Path) -> Any:

@@ -8,14 +8,13 @@ counted or published, by its place in the policy, and nothing of it is read befo
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from shoal.core.errors import InputError, UsageError
-from shoal.core.said import meant, said
+from shoal.core.said import fingerprint, meant, said
 
 if TYPE_CHECKING:
     from shoal.release.stream import StreamJob
@@ -61,7 +60,7 @@ def definition_of(job: StreamJob) -> Definition:
     told["promises"] = sorted(msgspec.json.encode(said(promise), order="sorted").decode() for promise in job.promises)
     told["method"] = said(job.method)
     told["seed"] = job.seed or 0
-    return {place: _fingerprint(value) for place, value in told.items()}
+    return {place: fingerprint(value) for place, value in told.items()}
 
 
 def saved(first: int, definition: Definition, state: bytes) -> bytes:
@@ -114,8 +113,3 @@ def differing(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     ['masks.zip', 'method']
     """
     return sorted(place for place in {*before, *now} if before.get(place) != now.get(place))
-
-
-def _fingerprint(value: Any) -> str:
-    text = msgspec.json.encode(value, order="sorted", enc_hook=repr)
-    return hashlib.blake2b(text, digest_size=16, person=b"shoal.definition").hexdigest()

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from shoal.core.clock import WITNESSES
 from shoal.core.columns import require_columns
 from shoal.core.errors import InputError, UsageError
+from shoal.core.said import fingerprint, meant
 from shoal.core.schema import Schema
 from shoal.core.time import AHEAD, EventTime
 from shoal.kernels.delay.held import Clock
@@ -31,7 +32,7 @@ from shoal.streams.bounds import Bounds
 from shoal.streams.coder import Coded, QuasiCoder
 from shoal.streams.published_boxes import KeptBoxes
 from shoal.streams.sensitive import Sensitive
-from shoal.streams.snapshots import Array, Content, frame_bytes, frame_of, packed, unpacked
+from shoal.streams.snapshots import Array, Content, frame_bytes, frame_of, packed, refuse_other, unpacked
 from shoal.streams.tally import Tally
 from shoal.streams.texts import Printer
 from shoal.streams.waiting import BUSY, COLUMNS, IDLE, Waiting
@@ -86,6 +87,7 @@ class Holding(Running):
         bounds.check(self.sensitive.crowd, timed=bool(schema.of("time")), where=self.method)
         # a box is judged by the values it was published with: they must be values of the same column
         self._promised = msgspec.json.encode(sorted(map(repr, promises))).decode()
+        self._meant = {name: fingerprint(meant(schema[name])) for name in (*self.coder.names, *schema.sensitive)}
         self.seq = 0  # tuples that arrived and were decided on
         self._key = key
         self._people = Printer(key, "subject")
@@ -213,6 +215,7 @@ class Holding(Running):
             dict(self._tally.sums),
             [values.state for values in self.sensitive.values],
             self._promised,
+            self._meant,
         )
         return packed(content, self.method, self._key)
 
@@ -320,6 +323,8 @@ class Holding(Running):
                 where=self.method,
                 hint="start anew: what is held there cannot be judged by other promises",
             )
+        # who runs a stream has compared all of it; a state of before says nothing of its columns
+        refuse_other(content.meant, self._meant, self.method)
         arrays = {name: array.numpy() for name, array in content.arrays.items()}
         self._clock[:] = arrays["clock"]
         self._tally.reasons[: len(arrays["reasons"])] = arrays["reasons"]  # of before there was a further reason

@@ -6,6 +6,7 @@ The key never stands beside the snapshot: without it a stolen snapshot says noth
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.core.errors import UsageError
 from shoal.core.release import cleaned
 from shoal.core.sealed_state import seal, unseal
 
@@ -53,6 +55,7 @@ class Content(msgspec.Struct):
     sums: dict[str, float]
     values: list[tuple[list[tuple[int, int]], list[int]]]
     promised: str  # what was promised about whom
+    meant: dict[str, str] = {}  # what its columns are, by name
 
 
 def packed(content: Content, method: str, key: bytes) -> bytes:
@@ -63,6 +66,20 @@ def packed(content: Content, method: str, key: bytes) -> bytes:
 def unpacked(snapshot: bytes, method: str, key: bytes) -> Content:
     """The content of a snapshot, or an error that says why not."""
     return msgspec.msgpack.decode(unseal(snapshot, method, key, version=VERSION), type=Content)
+
+
+def refuse_other(before: Mapping[str, str], now: Mapping[str, str], where: str) -> None:
+    """An error if a column that a snapshot was made with is declared otherwise now.
+
+    >>> refuse_other({"age": "1f"}, {"age": "1f", "zip": "2a"}, "batches")
+    """
+    other = sorted(name for name in before if name in now and before[name] != now[name])
+    if other:
+        raise UsageError(
+            f"the snapshot was made with other columns or hierarchies: {', '.join(other)}",
+            where=where,
+            hint="go back to what it was made with, or start anew",
+        )
 
 
 def frame_bytes(frame: pl.DataFrame) -> bytes:

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import UsageError
+from shoal.core.said import meaning
 from shoal.core.schema import Schema, refuse_limits
 from shoal.core.time import Duration, EventTime, duration
 from shoal.promises.base import Promise
@@ -182,6 +183,7 @@ class RunningZ(Running):
             ahead=time.ahead if time.name is not None else 2**60,
         )
         self._coders = {n: Coder(schema[n].hierarchy, key, n, spec.longest) for n in schema.quasi}
+        self.engine.meant = {n: meaning(schema[n].hierarchy) for n in schema.quasi}
         self._people = Printer(key, "subject")
         self._faces = Faces() if spec.noise is not None else None
         self._released = 0

@@ -23,6 +23,7 @@ from shoal.kernels.zero_delay.z_decide import BEHINDS, TIES
 from shoal.streams.base import Reason
 from shoal.streams.history import History
 from shoal.streams.sliding import Asked, Decided, SlidingWindow
+from shoal.streams.snapshots import refuse_other
 from shoal.streams.steering import Content, joined
 from shoal.streams.tuning import Decision, Tuner
 from shoal.streams.watching import Watch
@@ -46,6 +47,7 @@ class Snapshot(msgspec.Struct, forbid_unknown_fields=True):
     tuner: dict[str, Any] | None = None
     extra: bytes = b""
     history: dict[str, Any] | None = None
+    meant: dict[str, str] = {}  # what its columns are, by name
 
 
 class ZEngine:
@@ -57,6 +59,7 @@ class ZEngine:
         self.spec = spec
         self.promise = promise
         self._key = key
+        self.meant: dict[str, str] = {}  # the hierarchies that labels are counted by, of each column
         # looking no further ahead than the window costs nothing: after a longer silence nobody is left to be counted
         self.clock = clocks.new(late, promise.longest if ahead is None else ahead, spec.witnesses)
         options = {
@@ -246,12 +249,15 @@ class ZEngine:
             self.tuner.state() if self.tuner is not None else None,
             extra,
             self.history.state() if self.tuner is not None else None,
+            self.meant,
         )
         return seal(msgspec.msgpack.encode(held), KIND, self._key, version=VERSION)
 
     def restore(self, data: bytes) -> bytes:
         """Take over a snapshot; returns its extra part. Columns that are new start empty, bounds are this policy's."""
         held = msgspec.msgpack.decode(unseal(data, KIND, self._key, version=VERSION), type=Snapshot)
+        # people counted below a label of another tree did not show what it says now
+        refuse_other(held.meant, self.meant, "z-anonymity")
         clock = np.frombuffer(held.clock, np.int64).copy()
         if len(clock) != len(self.clock):
             raise InputError("the snapshot's clock cannot be read", where="snapshot")

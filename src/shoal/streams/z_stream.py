@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from shoal.core.errors import UsageError
 from shoal.core.hierarchy import HIERARCHIES, Hierarchy
 from shoal.core.notebook import Shown, words
+from shoal.core.said import meaning
 from shoal.core.time import LAST, PER_SECOND, SECOND, Duration, Unit, duration, micros, scale
 from shoal.kernels.shared.address import address_of, handle_of, swift
 from shoal.kernels.zero_delay.sliding import NEED_LOG
@@ -87,6 +88,7 @@ class ZStream(Shown):
             late=duration(late),
             ahead=None if ahead is None else duration(ahead),
         )
+        self.engine.meant = {"value": meaning(hierarchy)}
         self._unit: Unit = unit
         self._scale = scale(unit)
         per = PER_SECOND[unit]

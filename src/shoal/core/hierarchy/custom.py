@@ -31,6 +31,13 @@ class Custom(Hierarchy, frozen=True, tag="custom"):
         if self.levels < 1:
             raise UsageError("`levels` must be at least 1", where="custom hierarchy")
 
+    def declared(self) -> Any:
+        """See :class:`Hierarchy`. A function is told by its name and its code: what it reads elsewhere is not seen."""
+        code = getattr(self.function, "__code__", None)
+        named = f"{self.function.__module__}.{self.function.__qualname__}" if code is not None else repr(self.function)
+        told = [] if code is None else [code.co_code.hex(), [*map(repr, code.co_consts)], list(code.co_names)]
+        return {"use": self.use, "function": [named, *told], "levels": self.levels}
+
     def compile(self, values: pl.Series, *, where: str = "hierarchy") -> tuple[Levels, Codes]:
         """See :class:`Hierarchy`. Costs one call per distinct value and level."""
         labels = [self._level(values, level, where) for level in range(self.levels)]
