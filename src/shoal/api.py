@@ -169,12 +169,13 @@ def measure(
     subject: str | None = None,
     sampling_weight: str | None = None,
     special: int | None = None,
+    register: Any = None,
 ) -> Measured:
     """The k, l and t a table reaches as it stands, and the risk of being found again in it.
 
     ``sampling_weight`` names a column that says how many people of the population each row stands for: then also the
     risk against a register of the population. ``special``: list the rows that sets of at most so many columns single
-    out.
+    out. ``register`` has a row per person of the population: how many of them each group may stand for.
 
     >>> import polars as pl, shoal
     >>> table = pl.DataFrame({"age": [30, 30, 41], "diag": ["flu", "cold", "flu"]})
@@ -182,6 +183,7 @@ def measure(
     >>> found.k, found.sensitive["diag"].distinct, found.risk.unique
     (1, 1, 1)
     """
+    from shoal.release.register import beside
     from shoal.report.measured import measured
 
     frame, _ = from_any(data)
@@ -193,7 +195,8 @@ def measure(
     require(frame, [*known, *about, *[name for names in singles.values() for name in names]], "table")
     most = None if special is None else whole(Argument("special", "special"), special)
     people, weights = (None if name is None else frame[name] for name in (subject, sampling_weight))
-    return measured(frame, known, about, people, weights=weights, special=most)
+    cover = None if register is None else beside(frame, known, from_any(register)[0])
+    return measured(frame, known, about, people, weights=weights, special=most, beside=cover)
 
 
 def attack(
@@ -213,24 +216,11 @@ def attack(
     >>> shoal.attack(pl.DataFrame({"age": ["[20, 29]"]}), register, on=["age"]).unique
     0
     """
-    from shoal.core.table import hierarchy_for
-    from shoal.measures.attack import join, members
+    from shoal.release.attacking import attacked
 
     shown, known = from_any(released)[0], from_any(register)[0]
-    names = stated_names("on", on)
-    for frame, where in ((shown, "release"), (known, "register")):
-        require(frame, names, where)
-    if representatives is not None:
-        from shoal.series.narrowing import narrow
-
-        shown = narrow(shown, from_any(representatives)[0], names)
-    nodes = {}
-    if schema is not None:
-        for name in names:
-            if name in schema.columns:
-                hierarchy = hierarchy_for(known[name], schema[name])
-                nodes[name] = members(hierarchy.compile(known[name].unique())[0])
-    return join(shown, known, names, nodes)
+    means = None if representatives is None else from_any(representatives)[0]
+    return attacked(shown, known, stated_names("on", on), schema, means)
 
 
 def compare(

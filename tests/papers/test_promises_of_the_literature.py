@@ -34,6 +34,10 @@ def test_desfontaines_a_5_map_of_ages_tells_that_all_ten_to_nineteen_are_in_the_
     assert found.kept
     assert found.findings[0].reached == 5
     assert not shoal.verify(published, promises=[KMap(6)], **asked).kept
+    measured = shoal.measure(published, **asked).register
+    assert measured is not None
+    assert (measured.people, measured.k, measured.highest, measured.belief, measured.strange) == (50, 5, 0.2, 1.0, 0)
+    assert measured.mean == pytest.approx((5 / 5 + 1 / 10) / 6), "five may be five people, one ten"
     presence = shoal.verify(published, promises=[DeltaPresence(0.9)], **asked).findings[0]
     assert (presence.kept, presence.reached) == (False, 1.0)
     wider = published.with_columns(age=pl.Series(["[10, 39]"] * 5 + ["[40, 49]"]))

@@ -57,6 +57,7 @@ def measure(
     subject: str | None = None,
     sampling_weight: str | None = None,
     special: int | None = None,
+    register: str | None = None,
     events: OfEvents = OfEvents(),
     reading: Reading = Reading(),
     json: Json = False,
@@ -83,6 +84,8 @@ def measure(
         The column that says how many people of the population a row stands for: also the risk against a register of it.
     special
         Also list the rows that at most this many columns tell from all others: 3 is a good start.
+    register
+        A table with the quasi columns and a row per person of the population: how many each group may stand for.
     json
         Figures as JSON.
     """
@@ -93,6 +96,7 @@ def measure(
         from shoal.report.stream_profile import PROFILE
 
         table = {"quasi": quasi, "sensitive": sensitive, "sampling_weight": sampling_weight, "special": special}
+        table["register"] = register
         only_with(False, "a table: leave out --stream", **table)
         named = [events.time or "time", subject or "subject", events.value or "value"]
         if events.out is not None:
@@ -105,6 +109,7 @@ def measure(
         raise UsageError("no quasi columns", where="--quasi", hint="name the columns an outsider may know, or --stream")
     more = [name for name in (subject, sampling_weight) if name]
     frame = read_table(data, reading, [*names(quasi), *names(sensitive), *more])
+    known = None if register is None else _register(register, reading, names(quasi))
     result = measured(
         frame,
         quasi=names(quasi),
@@ -112,8 +117,16 @@ def measure(
         subject=subject,
         sampling_weight=sampling_weight,
         special=special,
+        register=known,
     )
     answer(as_json(result) if json else str(result))
+
+
+def _register(path: str, reading: Reading, quasi: list[str]) -> pl.DataFrame:
+    from shoal.connect import files
+
+    types = {name: kind for name, kind in reading.types.items() if name in quasi}
+    return files.read(path, separator=reading.split, types=types)
 
 
 def _profile(frame: pl.DataFrame, subject: str | None, events: OfEvents, json: bool) -> None:

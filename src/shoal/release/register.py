@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -80,6 +80,20 @@ def nodes_of_register(register: pl.DataFrame, schema: Schema) -> Mapping[str, No
         if not values.dtype.is_numeric() or schema[name].hierarchy is not None:
             out[name] = members(hierarchy.compile(values.unique().sort(nulls_last=True), where=f"column {name!r}")[0])
     return out
+
+
+def beside(
+    frame: pl.DataFrame, quasi: Sequence[str], register: pl.DataFrame
+) -> Callable[[NDArray[np.int32]], Coverage]:
+    """Which people of a register groups of a table may stand for, by their labels; columns have their usual hierarchy.
+
+    >>> ages = pl.DataFrame({"age": [21, 25, 25]})
+    >>> beside(ages, ["age"], ages)(np.array([0, 1, 1], np.int32)).counts().tolist()
+    [1, 2]
+    """
+    require(register, quasi, "register")
+    nodes = nodes_of_register(register.select(quasi), Schema.build(quasi=dict.fromkeys(quasi)))
+    return lambda labels: coverage(frame, labels, quasi, register, nodes)
 
 
 def coverage(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -10,12 +11,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.core.errors import InputError, UsageError
-from shoal.core.groups import Groups
+from shoal.core.groups import Coverage, Groups
 from shoal.core.notebook import Shown
 from shoal.measures.population import PopulationRisk, checked_weights, population_risk
 from shoal.measures.risk import Risk, risk
 from shoal.measures.special_uniques import SpecialUniques, special_uniques
 from shoal.promises.base import Promise
+from shoal.promises.delta_presence import DeltaPresence
+from shoal.promises.k_map import KMap
 from shoal.promises.l_diversity import LDiversity
 from shoal.promises.t_closeness import TCloseness
 from shoal.verifier import grouped
@@ -30,6 +33,25 @@ class Diversity(msgspec.Struct, frozen=True):
     frequency: float
     t: float
     t_ordered: float | None = None
+
+
+class RegisterRisk(msgspec.Struct, frozen=True):
+    """The risk beside a register of ``people``: ``k`` is the least number of them that a group may stand for (k-map),
+    ``highest`` and ``mean`` are the chances of finding whose a row is. ``belief`` is the highest that somebody of the
+    register is in the table (delta-presence); ``strange`` rows fit nobody in it: it is not their register, and each
+    counts as found.
+
+    >>> register = Coverage(np.array([2, 3]), lambda: iter([np.array([True, False]), np.array([False, False])]))
+    >>> register_risk(Groups(np.array([0, 1], np.int32), register=register))
+    RegisterRisk(people=5, k=0, highest=1.0, mean=0.75, belief=1.0, strange=1)
+    """
+
+    people: int
+    k: int
+    highest: float
+    mean: float
+    belief: float
+    strange: int
 
 
 class Measured(Shown, msgspec.Struct, frozen=True):
@@ -48,6 +70,7 @@ class Measured(Shown, msgspec.Struct, frozen=True):
     risk: Risk
     population: PopulationRisk | None = None  # where rows have sampling weights
     special: SpecialUniques | None = None  # where they were looked for
+    register: RegisterRisk | None = None  # where there is one
 
     def __repr__(self) -> str:
         return f"<Measured: {self.rows:,} rows, k = {self.k}, {self.risk.unique:,} {self.unit} alone in their group>"
@@ -77,6 +100,16 @@ class Measured(Shown, msgspec.Struct, frozen=True):
                 f"  expected to be found     {p.expected:9,.1f} {self.unit}",
                 f"  alone there, too         {p.population_unique:9,.1f} of {p.unique:,}",
             ]
+        if (g := self.register) is not None:
+            lines += [
+                f"Beside the register of {g.people:,} people",
+                f"  k-map: k = {g.k} (fewest people that a group may stand for)",
+                f"  worst case               {g.highest:9.2%}",
+                f"  on average               {g.mean:9.2%}",
+                f"  belief to be in the table{g.belief:9.2%} at most (delta-presence)",
+            ]
+            if g.strange:
+                lines.append(f"  fit nobody of it         {g.strange:9,} {self.unit}")
         if (s := self.special) is not None:
             sizes = ", ".join(f"{n:,} of {size} column{'s' * (size > 1)}" for size, n in s.sizes.items())
             lines.append(f"Special uniques, by at most {s.most} columns: {s.rows:,} rows ({sizes or 'none'})")
@@ -93,11 +126,12 @@ def measured(
     *,
     weights: pl.Series | None = None,
     special: int | None = None,
+    beside: Callable[[NDArray[np.int32]], Coverage] | None = None,
 ) -> Measured:
     """Measure a table by its definitions. O(rows x columns + rows log rows) per sensitive column.
 
     ``weights`` say how many people of the population each row stands for; ``special`` is the largest number of columns
-    by which special uniques are looked for.
+    by which special uniques are looked for. ``beside`` says whom of a register groups with these labels cover.
 
     >>> measured(pl.DataFrame({"age": [30, 30, 41]}), ["age"]).k
     1
@@ -119,6 +153,27 @@ def measured(
         risk=risk(sizes),
         population=None if weights is None else population_risk(groups.labels, sampling_weights(weights)),
         special=None if special is None else special_uniques(frame, quasi, special),
+        register=None if beside is None else register_risk(replace(groups, register=beside(groups.labels))),
+    )
+
+
+def register_risk(groups: Groups) -> RegisterRisk:
+    """What groups tell somebody who has their register. O(groups x register).
+
+    >>> register = Coverage(np.array([4]), lambda: iter([np.array([True])]))
+    >>> register_risk(Groups(np.zeros(2, np.int32), register=register)).belief
+    0.5
+    """
+    assert groups.register is not None
+    covered, sizes = KMap(1).measure(groups)[0], groups.sizes()
+    chance = 1 / np.maximum(covered, 1.0)
+    return RegisterRisk(
+        people=int(groups.register.people.sum()),
+        k=int(covered.min(initial=np.inf)) if len(covered) else 0,
+        highest=float(chance.max(initial=0.0)),
+        mean=float(chance @ sizes / max(1, sizes.sum())),
+        belief=float(DeltaPresence(1.0).measure(groups)[0].max(initial=0.0)),
+        strange=int(sizes[covered == 0].sum()),
     )
 
 
