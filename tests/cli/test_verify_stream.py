@@ -63,7 +63,9 @@ def test_a_shown_time_is_judged_as_a_quasi_column(shoal, tmp_path):
     told = shoal("verify", "told.csv", "--policy", "policy.yaml")
     assert told.returncode == 1, told.stdout + told.stderr
     assert "reached 1" in told.stdout
-    view = view.replace("use: batches", "use: castle")  # no box is used again beside a time, unless somebody asks for it
+    view = view.replace(
+        "use: batches", "use: castle"
+    )  # no box is used again beside a time, unless somebody asks for it
     (tmp_path / "policy.yaml").write_text(f"columns: {columns}\nviews: {{v: {view}}}\n")
     assert shoal("stream", "events.csv", "--policy", "policy.yaml", "-o", "castle.csv").returncode == 0
     assert shoal("verify", "castle.csv", "--policy", "policy.yaml").returncode == 0
