@@ -23,6 +23,7 @@ GROWN = 3  # columns from which groups are grown, too; in more of them each save
 APART = 0.4  # of the rows differ from each other: with fewer, opening tuples is as good
 QUICK = 30_000  # rows up to which cutting costs next to nothing beside phase 2, however many are equal
 GROWTH = 100_000  # rows up to which groups are grown beside cutting
+WORTH = 1.07  # times the loss of grown groups: cuts that lose less lose less after phase 2, too
 LINE = 200_000_000  # steps of the search for the best cuts of one column
 
 
@@ -30,7 +31,8 @@ def begin_in_few(table: Table, view: Table, pairs: Pairs, rules: Rules, opened: 
     """The groups to begin with, where tuples would be ``opened``; ``view`` is the table with its columns in order.
 
     In one column the best groups of neighbours; in up to five those of `mondrian`, or groups grown from single rows
-    where these lose less. Where many rows are equal, and where promises do not only count rows, tuples are opened.
+    where these lose clearly less. Where many rows are equal, and where promises do not only count rows, tuples are
+    opened.
     """
     columns = len(table.names)
     if columns > FEW or table.size < 2 * rules.k or not only_counts_rows(rules):
@@ -38,10 +40,14 @@ def begin_in_few(table: Table, view: Table, pairs: Pairs, rules: Rules, opened: 
     if columns == 1 and table.size * int(rules.k) <= LINE:
         return _along_the_line(view, pairs, int(rules.k))
     if differing(table) < APART:
-        found = [opened()] + ([_cut(table, rules)] if table.size <= QUICK else [])
-    else:
-        found = [_cut(table, rules)] + ([opened(grown=True)] if columns >= GROWN and table.size <= GROWTH else [])
-    return min(found, key=lambda labels: loss_of(view.matrix, pairs, labels))
+        first = opened()
+        cuts = _cut(table, rules) if table.size <= QUICK else first
+        return min(first, cuts, key=lambda labels: loss_of(view.matrix, pairs, labels))
+    cuts = _cut(table, rules)
+    if columns < GROWN or table.size > GROWTH:
+        return cuts
+    grown = opened(grown=True)
+    return grown if WORTH * loss_of(view.matrix, pairs, grown) < loss_of(view.matrix, pairs, cuts) else cuts
 
 
 def differing(table: Table) -> float:
