@@ -1,9 +1,8 @@
-"""JSON lines as frames: those of the plainest kind by a kernel, others by a fast reader where it reads as a decoder."""
+"""JSON lines as frames: those of the plainest kind by a kernel; others are left to a decoder."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -25,7 +24,6 @@ from shoal.kernels.shared.json_flat import (
     WRITTEN,
     flat_lines,
 )
-from shoal.kernels.shared.json_lines import odd_line
 
 ANY: dict[Literal["spelled", "written"], int] = {"spelled": SPELLED, "written": WRITTEN}
 KINDS: dict[pl.DataType, int] = {pl.Int64(): INT, pl.Float64(): FLOAT, pl.Boolean(): BOOL, pl.String(): TEXT}
@@ -59,39 +57,6 @@ def record_of(line: bytes) -> dict[str, object] | None:
     except (msgspec.DecodeError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
-
-
-class Keys:
-    """How lines spell the names of columns, to find where a fast reader and a decoder would not read the same.
-
-    A name that stands twice is the first one to the fast reader and the last one to the decoder, as on a topic; an
-    object or a list is text to the fast reader.
-
-    >>> keys = Keys(["who"])
-    >>> keys.odd(b'{"who": 1, "else": {"who": 2}}'), keys.odd(b'{"who": 1, "who": 2}')
-    (None, 0)
-    """
-
-    def __init__(self, names: Sequence[str]) -> None:
-        spelled = {
-            (at, text.encode(errors="replace"))
-            for at, name in enumerate(names)
-            # a name may be written with escapes or without: both are it
-            for text in (name, json.dumps(name)[1:-1], json.dumps(name, ensure_ascii=False)[1:-1])
-        }
-        ways = sorted(spelled)
-        self._names = np.frombuffer(b"".join(text for _, text in ways) or b"\0", np.uint8)
-        self._starts = np.cumsum([0, *(len(text) for _, text in ways)], dtype=np.int64)
-        self._columns = np.array([at for at, _ in ways], np.int64)
-        self._ascii = all(name.isascii() for name in names)
-        self._count = len(names)
-
-    def odd(self, lines: bytes) -> int | None:
-        """The first line to be read by a decoder."""
-        seen = np.full(self._count, -1, np.int64)
-        data = np.frombuffer(lines, np.uint8)
-        at = odd_line(data, self._names, self._starts, self._columns, self._ascii, seen)
-        return int(at) if at >= 0 else None
 
 
 class Flat:
