@@ -101,6 +101,7 @@ ROADS: dict[str, list[str]] = {
     "what is measured": [
         "measure inputs/in.csv --quasi zip,age --sensitive diag --subject pid --special 2 --json",
         "measure inputs/in.csv --quasi zip,age --sampling-weight pay",
+        "measure inputs/in.csv --quasi zip,age --register inputs/clear.csv",
         "measure inputs/in.csv --stream --subject pid --value zip --out profile --json",
         "attack inputs/in.csv inputs/clear.csv --on zip,age --json",
         "attack inputs/in.csv inputs/clear.csv --on zip,age --policy policy.yaml",

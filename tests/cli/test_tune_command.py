@@ -145,7 +145,7 @@ def test_a_page_and_a_picture_of_the_points(shoal, files):
         (["table.yaml", "t.csv", "--view", "research", "--max-delay", "9"], "--max-delay"),
         (["table.yaml", "t.csv", "--view", "research", "--max-loss", "20"], "--max-loss"),
         (["table.yaml", "t.csv", "--view", "research", "--rows", "0"], "--rows"),
-        (["table.yaml", "t.csv", "--view", "research", "--report", "t.csv"], "--report"),
+        (["table.yaml", "t.csv", "--view", "research", "--report", "t.csv"], "t.csv"),
         (["table.yaml", "t.csv", "--view", "ward"], "--view"),
         (["visits.yaml", "e.ndjson", "--window", "2h"], "--window"),
         (["visits.yaml", "e.ndjson", "--k", "9"], "--k"),

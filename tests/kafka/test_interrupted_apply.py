@@ -95,10 +95,14 @@ def test_the_next_apply_mends_one_that_was_killed_after_any_step(stage, monkeypa
 
 
 def test_destroy_takes_away_what_an_apply_that_was_killed_has_made(stage, monkeypatch):
-    here = stage(POLICY.replace("properties: admin.properties", "properties: admin.properties, worker: served"), 1)
+    monkeypatch.setenv("SHOAL_PASSWORD_SERVED", "served-secret")
+    first, changed = (
+        text.replace("admin.properties}", "admin.properties, worker: served}") for text in (POLICY, CHANGED)
+    )
+    here = stage(first, 1)
     here.send(patients(5))
     here.serve()
-    here.write_policy(CHANGED.replace("properties: admin.properties", "properties: admin.properties, worker: served"))
+    here.write_policy(changed)
     written = Steps._write
 
     def killed(self, step, **more):

@@ -98,6 +98,8 @@ def test_the_interpreter_does_what_compiled_code_does(compared, frame, promises,
     table = code(frame, schema)
     for method in METHODS:
         method.form(table, [KAnonymity(2), *promises], seed=seed)
+    alone = code(frame, Schema.build(quasi={"age": Range()}))
+    METHODS[0].form(alone, [KAnonymity(2)], seed=seed)
 
 
 def test_every_kernel_that_says_its_steps_was_compared(compared):

@@ -144,7 +144,7 @@ def test_a_scale_that_would_have_no_effect_is_refused() -> None:
     towns = pl.DataFrame({"town": ["a", "b"]})
     with pytest.raises(UsageError, match="published as intervals"):
         shoal.anonymize(towns, quasi=["town"], k=2, losses={"town": "rank"})
-    with pytest.raises(UsageError, match="linear, rank or log per column"):
+    with pytest.raises(UsageError, match="expected linear, rank or log for column 'town'"):
         shoal.anonymize(towns, quasi=["town"], k=2, losses={"town": "square"})
     with pytest.raises(UsageError, match="not quasi"):
         shoal.anonymize(towns, quasi=["town"], k=2, losses={"age": "rank"})

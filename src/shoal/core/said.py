@@ -82,7 +82,8 @@ def _named(use: Any) -> tuple[str, ...]:
     """The fields of a spec that name files."""
     if not isinstance(use, str):
         return ()
-    return FILES if use not in HIERARCHIES.names() else (*FILES, *HIERARCHIES.get(use).file_fields)
+    own = HIERARCHIES.get(use).file_fields if use in HIERARCHIES.names() else ()
+    return tuple(dict.fromkeys((*FILES, *own)))  # each once: a name is replaced by what stands in the file
 
 
 def _unreadable(error: OSError, path: Path) -> InputError:
