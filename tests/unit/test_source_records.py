@@ -64,6 +64,10 @@ def test_messages_are_read_as_they_say_whatever_gaps_a_partition_has(steps):
     made = Records.read(messages, [b"{}"] * len(messages))
     told = [Record(m.partition(), m.offset(), m.key(), b"{}", m.timestamp()[1]) for m in messages]
     assert list(made) == told
+    untimed, first = Records.read(messages, [b"{}"] * len(messages), timed=False), None
+    for at, record in enumerate(told):
+        first = record if first is None or first.partition != record.partition else first
+        assert untimed[at] == msgspec.structs.replace(record, timestamp=first.timestamp)
 
 
 @given(records, st.data())

@@ -56,6 +56,11 @@ class Masking:
         self.dead += dead.values()
 
     @property
+    def tells_times(self) -> bool:
+        """Whether a view shows when a record was sent: those that remember show the time of their commit."""
+        return self._plain is not None
+
+    @property
     def fullest(self) -> int:
         """The most records held for one view."""
         return max(map(len, self.pending.values()), default=0)

@@ -126,7 +126,9 @@ class Shard:
         return key, self.seal.close(value, key, self.partition)
 
 
-def records_of(messages: Iterable[Any], decode: Callable[[bytes], bytes] | None = None) -> Records:
+def records_of(
+    messages: Iterable[Any], decode: Callable[[bytes], bytes] | None = None, *, timed: bool = True
+) -> Records:
     """Messages of the source as records; what a codec cannot read, or is too large to publish, no view can read."""
     found = list(messages)
     values = list(map(_VALUE, found))
@@ -134,7 +136,7 @@ def records_of(messages: Iterable[Any], decode: Callable[[bytes], bytes] | None 
         values = [_decoded(value, decode) for value in values]
     elif max(map(len, filter(None, values)), default=0) > LARGEST:
         values = [_taken(value) for value in values]
-    return Records.read(found, values)
+    return Records.read(found, values, timed=timed)
 
 
 def _taken(value: bytes | None) -> bytes | None:

@@ -63,15 +63,20 @@ class Records(Sequence[Record]):
         )
 
     @classmethod
-    def read(cls, messages: Sequence[Any], values: list[bytes]) -> Records:
-        """Messages of a client, and the values of theirs that are taken."""
+    def read(cls, messages: Sequence[Any], values: list[bytes], *, timed: bool = True) -> Records:
+        """Messages of a client, and the values of theirs that are taken.
+
+        Where records are not ``timed``, those of a stretch of one partition have the time of the first of them: enough
+        to say how old the oldest is.
+        """
         keys: list[bytes | None] = list(map(_KEY, messages))
         partitions = whole(map(_PARTITION, messages))
+        ends = _stretches(partitions)
         return cls(
             values,
             partitions,
-            _offsets(messages, partitions),
-            whole(map(_SECOND, map(_TIMESTAMP, messages))),
+            _offsets(messages, ends),
+            whole(map(_SECOND, map(_TIMESTAMP, messages))) if timed else _times(messages, ends),
             keys if keys.count(None) < len(keys) else None,
         )
 
@@ -128,13 +133,22 @@ def failed(messages: Sequence[Any]) -> list[Any]:
     return [m for m in messages if m.error() is not None] if any(map(_ERROR, messages)) else []
 
 
-def _offsets(messages: Sequence[Any], partitions: Numbers) -> Numbers:
+def _stretches(partitions: Numbers) -> list[int]:
+    """Where stretches of one partition end."""
+    inner: list[int] = (np.flatnonzero(partitions[1:] != partitions[:-1]) + 1).tolist()
+    return [*inner, len(partitions)] if len(partitions) else []
+
+
+def _times(messages: Sequence[Any], ends: list[int]) -> Numbers:
+    """The time of the first record of each stretch, for all of it."""
+    begins = [0, *ends][:-1]
+    return np.repeat(whole(messages[at].timestamp()[1] for at in begins), np.diff([0, *ends]))
+
+
+def _offsets(messages: Sequence[Any], ends: list[int]) -> Numbers:
     """Where records stood. Offsets of a partition rise, so mostly the ends of a stretch of it tell all between them."""
     out = np.empty(len(messages), np.int64)
-    ends = [*(np.flatnonzero(partitions[1:] != partitions[:-1]) + 1).tolist(), len(messages)]
     for begin, end in zip([0, *ends], ends, strict=False):
-        if begin == end:
-            continue  # no messages
         first, last = messages[begin].offset(), messages[end - 1].offset()
         plain = last - first == end - begin - 1
         out[begin:end] = np.arange(first, last + 1) if plain else whole(map(_OFFSET, messages[begin:end]))

@@ -246,7 +246,7 @@ class Worker:
             beyond = [m for m in messages if m.offset() >= self._upto.get(m.partition(), 0)]
             self._done |= {m.partition() for m in beyond}
             messages = [m for m in messages if m.offset() < self._upto.get(m.partition(), 0)]
-        records = records_of(messages, decode)
+        records = records_of(messages, decode, timed=self._masking.tells_times)
         self._masking.take(records, self._shards)
         if self._stream is not None and len(records):
             self._stream.router.take(records)
