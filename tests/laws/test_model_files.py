@@ -106,6 +106,8 @@ def test_rows_that_joined_count_in_the_next_run(tmp_path):
     promise = shoal.LDiversity(2.0, "diag", kind="frequency")
     asked = {"quasi": ["age"], "sensitive": ["diag"], "k": 2, "promises": [promise], "keys": RING}
     shoal.anonymize(frame, save_model=str(tmp_path / "m"), **asked)
+    with pytest.raises(UsageError, match="there is a model of this name"):
+        shoal.anonymize(frame, save_model=str(tmp_path / "m"), **asked)
     taken = []
     for _ in range(4):
         more = shoal.anonymize(pl.DataFrame({"age": [30], "diag": ["a"]}), model=str(tmp_path / "m"), keys=RING, seed=1)

@@ -94,6 +94,9 @@ def saved_model(
             "save_model", "a model takes rows as they come, without masks and derived columns", "leave it out"
         )
     refuse_later_rows(wishes, "save_model", promises)
+    if Path(path).exists():  # told now: afterwards the release would be there without its model
+        hint = "take another name, or delete it together with its counter"
+        wishes.refuse("save_model", "there is a model of this name, whose release stands", hint)
     return Path(path)
 
 
