@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.core.errors import InputError, PolicyError, PromiseError
+from shoal.core.errors import InputError, PolicyError, PromiseError, UsageError
 from shoal.core.keys import KeyRing
 from shoal.policy.load import parse
 
@@ -127,3 +127,22 @@ def test_what_does_not_go_together_is_told_and_quotes_nobody(promises, change, e
     with pytest.raises(error, match=why) as told:
         shoal.anonymize_two(people, visits, policy=said, keys=KEYS)
     assert "Ott" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"keep_order": True}, {"cells": "bounds"}, {"waive": "order"}, {"previous": "x.csv"}]
+)
+def test_what_could_not_be_kept_is_refused_and_not_ignored(asked) -> None:
+    people, visits = tables([(20 + n, "f", [(n, "flu")]) for n in range(6)])
+    with pytest.raises(UsageError, match=r"no effect|order of their own"):
+        shoal.anonymize_two(people, visits, policy=policy(), keys=KEYS, **asked)
+
+
+def test_a_stronger_promise_holds_of_both_tables_and_of_people_without_rows() -> None:
+    of = [(20 + n % 7, "fm"[n % 2], [(n % 9, "flu"), (n % 4, "hip")][: n % 3]) for n in range(45)]
+    people, visits = tables(of)
+    made = shoal.anonymize_two(people, visits, policy=policy(), keys=KEYS, seed=2, k=6, l=1)
+    assert [finding.asked for finding in made.findings] == [6]
+    there = made.people.with_columns(visited=pl.col("pid").is_in(made.rows["pid"].to_list()))
+    for part in there.partition_by("visited"):
+        assert min(Counter(part.select("age", "sex").rows()).values()) >= 6

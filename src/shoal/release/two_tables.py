@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.core.errors import InputError, PolicyError, PromiseError
+from shoal.core.errors import InputError, PolicyError, PromiseError, UsageError
 from shoal.core.frames import from_any, require
 from shoal.core.groups import Finding
 from shoal.core.order import publication_order
@@ -33,6 +33,8 @@ from shoal.release.job import job_of
 from shoal.release.wishes import Wishes
 from shoal.verifier import verify
 
+# what else may be asked; cells of another form, and rows in their order, could not be parted again
+ASKED = ("method", "effort", "seed", "keys", "k", "l", "t", "promises", "waive", "title")
 FEW = "people without rows, too few for a group of their own"
 
 
@@ -61,7 +63,8 @@ def anonymize_two(
     ``people`` has a row per person, ``rows`` any number of them; both have the subject column of the ``policy``, and no
     other column is in both. The ``view`` shows the subject under a pseudonym and promises ``trajectory-anonymity``: so
     both tables may be joined by whoever reads them, and all that is known of a person's rows still fits k people.
-    What else is ``asked`` (``method``, ``effort``, ``seed``, ``keys``) is as for :func:`shoal.anonymize`.
+    What else is ``asked`` (``method``, ``effort``, ``seed``, ``keys``, ``waive``, stronger promises) is as for
+    :func:`shoal.anonymize`.
 
     Of people with more rows than k others have, rows are withheld; of people without rows, all if they are fewer than
     k. Does not protect against what trajectory-anonymity does not protect against. Cost: that of the joined table.
@@ -86,6 +89,7 @@ def anonymize_two(
     second, back_of_rows = from_any(rows)
     document = policy if isinstance(policy, Policy) else load(policy)
     chosen = document.view(view)
+    _refuse_ignored(chosen, asked)
     subject = _checked(document, chosen, first, second)
     whole = second.join(first, on=subject, how="inner", maintain_order="left")
     if whole.height < second.height:
@@ -95,10 +99,14 @@ def anonymize_two(
             where="rows",
             hint="add them, or leave them out",
         )
-    joined = job_of(Wishes({**asked, "policy": document, "view": chosen.name})).run(whole)
+    job = job_of(Wishes({**asked, "policy": document, "view": chosen.name}))
+    joined = job.run(whole)
     own = [name for name in joined.data.columns if name in first.columns]
     shown = joined.data.select(own).unique(maintain_order=True)
-    alone, few = _alone(first.join(second, on=subject, how="anti"), document, chosen, asked)
+    # promises as they were asked for: an option may have made the policy's stronger
+    chosen = msgspec.structs.replace(chosen, promises=job.promises)
+    plain = {name: value for name, value in asked.items() if name not in ("k", "l", "t", "promises")}
+    alone, few = _alone(first.join(second, on=subject, how="anti"), document, chosen, plain)
     withheld = dict(joined.withheld) | ({FEW: few} if few else {})
     if alone is not None:
         shown = pl.concat([shown, alone.data.select(own)])
@@ -120,6 +128,16 @@ def anonymize_two(
         None if alone is None else alone.report,
         verdict.findings,
     )
+
+
+def _refuse_ignored(view: View, asked: Mapping[str, Any]) -> None:
+    """Refuse what could not be kept of two tables, rather than ignore it."""
+    for name in asked:
+        if name not in ASKED:
+            raise UsageError("has no effect on two tables", where=name, hint=f"one of: {', '.join(ASKED)}")
+    waived = asked.get("waive") or ()
+    if "order" in (*view.waive, *([waived] if isinstance(waived, str) else waived)):
+        raise UsageError("rows of two tables leave in an order of their own", where="waive", hint="leave out `order`")
 
 
 def _checked(policy: Policy, view: View, people: pl.DataFrame, rows: pl.DataFrame) -> str:
