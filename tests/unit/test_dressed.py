@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,7 +29,7 @@ def test_columns_are_the_records(first, second, chance):
     assert both == Dressed.of(first) + Dressed.of(second)
     order = list(range(len(both)))
     chance.shuffle(order)
-    assert list(both.ordered(order)) == [[*first, *second][at] for at in order]
+    assert list(both.ordered(np.array(order, np.int64))) == [[*first, *second][at] for at in order]
     now = 2**40
     assert [r.timestamp for r in both.not_later(now)] == [
         r.timestamp if 0 < r.timestamp <= now else now for r in [*first, *second]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from shoal.connect.ndjson import is_utf8
 from shoal.core.cells import SUPPRESSED
+from shoal.core.lines import Lines
 from shoal.core.schema import Type
 from shoal.kernels.shared.json_cells import (
     ANSWER,
@@ -156,7 +157,6 @@ class RecordCells:
         self._asked: list[tuple[str, Any, Asked]] = []  # column, mask, and what it has answered
         empty = np.empty((0, 0), np.int64)
         self._cells: Cells = (empty, empty, np.empty((0, 0), np.uint8))
-        self._out: Bytes = np.empty(0, np.uint8)
         self._roles: list[tuple[Ints, Bytes, Ints]] = []
         self._alike: dict[Any, int] = {}
         self._which: list[int] = []  # the records of each role: those who see the same share them
@@ -203,17 +203,18 @@ class RecordCells:
         self._asked.append((below.leaf, spec, Asked(column, self._types[below.leaf], mask)))
         return ANSWER, column, len(self._asked) - 1, b""
 
-    def many(self, records: Sequence[bytes]) -> list[list[bytes]]:
+    def many(self, records: Sequence[bytes]) -> list[Lines]:
         """Each role's records of the first so many that are of the plain kind: maybe all, maybe none."""
-        whole = b"\n".join([*records, b""])
-        data = np.frombuffer(whole, np.uint8)
+        data = Lines.of(records).packed().data
+        nothing = [Lines.of([]) for _ in self._which]
         # a line end inside of a record would be taken for the end of it
         if np.count_nonzero(data == NEWLINE) != len(records):
-            return [[] for _ in self._which]
+            return nothing
         cells = self._room(len(records))
         lines, ascii_only = cells_of(data, self._names, self._starts, self._kinds, *cells)
+        whole = data.tobytes()
         if not lines or not (ascii_only or is_utf8(whole)):
-            return [[] for _ in self._which]
+            return nothing
         found, kept = self._found(whole, cells, lines)
         made = [self._written(data, cells, lines, role, found) for role in self._roles]
         self._answers.forget(kept)
@@ -238,18 +239,13 @@ class RecordCells:
             found = np.where(found <= PASSING, kept + PASSING - found, found)
         return found, kept
 
-    def _written(
-        self, data: Bytes, cells: Cells, lines: int, role: tuple[Ints, Bytes, Ints], found: Ints
-    ) -> list[bytes]:
+    def _written(self, data: Bytes, cells: Cells, lines: int, role: tuple[Ints, Bytes, Ints], found: Ints) -> Lines:
         fields, fixed, ends = role
         answers = self._answers
         size = measured(*cells, lines, fields, ends, found, answers.ends)
-        if len(self._out) < size:
-            self._out = np.empty(size + size // 4, np.uint8)
-        write(data, *cells, lines, fields, fixed, ends, found, answers.data, answers.ends, self._out)
-        made = self._out[:size].tobytes().split(b"\n")
-        made.pop()  # behind the last line end
-        return made
+        out, sizes = np.empty(size, np.uint8), np.empty(lines, np.int64)
+        write(data, *cells, lines, fields, fixed, ends, found, answers.data, answers.ends, out, sizes)
+        return Lines.behind(out, sizes)
 
 
 def record_cells(views: Sequence[RoleView], masks: Sequence[dict[str, Running]]) -> RecordCells | None:

@@ -15,6 +15,7 @@ import msgspec
 
 from shoal.core.errors import InputError, UsageError
 from shoal.core.keys import KeyRing
+from shoal.core.lines import Lines
 from shoal.views.record_cells import record_cells
 from shoal.views.record_writer import RecordWriter
 from shoal.views.role_view import RoleView
@@ -34,7 +35,7 @@ class Batch:
     [(1, 'Expected `int`')]
     """
 
-    views: list[list[bytes]]
+    views: list[Sequence[bytes]]
     refused: list[tuple[int, str]] = field(default_factory=list)
 
 
@@ -76,19 +77,19 @@ class RecordGate:
 
     def many(self, records: Sequence[bytes]) -> Batch:
         """Each role's records, in order; records that do not fit are refused and the others go on."""
-        views: list[list[bytes]] = []
+        views: list[Sequence[bytes]] = []
         refused: list[tuple[int, Exception]] = []
         at, odd = 0, 0
         while at < len(records) or not views:
             left = records[at:] if at else records
             fast = self._cells if odd <= MOST_ODD and len(left) >= FEWEST else None
-            made = self._fast(left) if fast is not None else [[] for _ in self.roles]
+            made: list[Sequence[bytes]] = self._fast(left) if fast is not None else [[] for _ in self.roles]
             done = len(made[0])
             if done < len(left) or fast is None:
                 # the fast road ends before a record that it cannot read: that one goes the slow road, or all of them do
                 rest = left[done : done + 1] if fast is not None else left
                 told: list[tuple[int, Exception]] = []
-                made = _joined(made, self._many(rest, UNREADABLE, told.append))
+                made = _joined(made, [*self._many(rest, UNREADABLE, told.append)])
                 refused += [(at + done + place, error) for place, error in told]
                 done, odd = done + len(rest), odd + 1
             views = _joined(views, made)
@@ -96,11 +97,11 @@ class RecordGate:
         self.settle()
         return Batch(views, [(place, _reason(error)) for place, error in refused])
 
-    def _fast(self, records: Sequence[bytes]) -> list[list[bytes]]:
+    def _fast(self, records: Sequence[bytes]) -> list[Sequence[bytes]]:
         """The first so many by the fast road; none of them if a mask cannot take one of their values."""
         assert self._cells is not None
         try:
-            return self._cells.many(records)
+            return [*self._cells.many(records)]
         except UNREADABLE:  # the other road tells whose it is
             return [[] for _ in self.roles]
 
@@ -111,11 +112,11 @@ class RecordGate:
                 mask.settle()
 
 
-def _joined(some: list[list[bytes]], more: list[list[bytes]]) -> list[list[bytes]]:
+def _joined(some: list[Sequence[bytes]], more: list[Sequence[bytes]]) -> list[Sequence[bytes]]:
     """The records of all roles, one batch behind the other."""
-    if not some or not some[0]:
+    if not some or not len(some[0]):
         return more
-    return [[*a, *b] for a, b in zip(some, more, strict=True)]
+    return [Lines.joined([Lines.of(a), Lines.of(b)]) for a, b in zip(some, more, strict=True)]
 
 
 def _reason(error: Exception) -> str:

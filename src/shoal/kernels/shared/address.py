@@ -42,6 +42,60 @@ def prefetch(typing, array, index):
     return types.void(array, index), generate
 
 
+def _called(typing_arguments, answers):
+    """What calls a C function at an address with whole numbers; it answers one, or nothing."""
+    from llvmlite import ir
+    from numba import types
+
+    def generate(context, builder, signature, arguments):
+        word = ir.IntType(64)
+        kind = ir.FunctionType(word if answers else ir.VoidType(), [word] * (len(arguments) - 1))
+        made = builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+        return made if answers else context.get_dummy_value()
+
+    return (types.int64 if answers else types.void)(*[types.int64] * len(typing_arguments)), generate
+
+
+@instruction
+def call_with_one(typing, function, first):
+    """Call a C function that answers nothing."""
+    return _called((function, first), False)
+
+
+@instruction
+def call_with_two(typing, function, first, second):
+    """What a C function answers."""
+    return _called((function, first, second), True)
+
+
+@instruction
+def call_with_three(typing, function, first, second, third):
+    """What a C function answers."""
+    return _called((function, first, second, third), True)
+
+
+@instruction
+def copy_bytes(typing, to, begin, size):
+    """Copy so many bytes from one address to another."""
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+
+    def generate(context, builder, signature, arguments):
+        byte = ir.IntType(8).as_pointer()
+        places = [builder.inttoptr(address, byte) for address in arguments[:2]]
+        cgutils.raw_memcpy(builder, *places, arguments[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@kernel(inline="always")
+def struct_at(address, words):
+    """The int64 words of a C struct."""
+    return carray(_pointer(address), (words,), np.int64)
+
+
 @builtin
 def carray(pointer, shape, dtype):
     """An array around a pointer."""

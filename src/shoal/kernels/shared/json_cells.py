@@ -226,14 +226,16 @@ def measured(begins, lengths, forms, lines, fields, fixed_ends, found, answer_en
 
 
 @kernel
-def write(data, begins, lengths, forms, lines, fields, fixed, fixed_ends, found, answers, answer_ends, out):
+def write(data, begins, lengths, forms, lines, fields, fixed, fixed_ends, found, answers, answer_ends, out, sizes):
     """All lines of one role: the fixed bytes before each field, the field, and the fixed bytes of the end.
 
-    ``fields[f]`` says how, which column, and which answer (of a constant) or row of ``found`` (of a mask). O(bytes).
+    ``fields[f]`` says how, which column, and which answer (of a constant) or row of ``found`` (of a mask); ``sizes``
+    gets the length of each line without its end. O(bytes).
     """
     at = 0
     count = fields.shape[0]
     for line in range(lines):
+        begun = at
         for f in range(count):
             at = _copy(fixed, fixed_ends[f], fixed_ends[f + 1], out, at)
             how, column, which = fields[f]
@@ -262,6 +264,7 @@ def write(data, begins, lengths, forms, lines, fields, fixed, fixed_ends, found,
                 else:
                     at = _copy(answers, answer_ends[entry], answer_ends[entry + 1], out, at)
         at = _copy(fixed, fixed_ends[count], fixed_ends[count + 1], out, at)
+        sizes[line] = at - begun - 1
     return at
 
 

@@ -8,10 +8,10 @@ from typing import Literal
 import polars as pl
 
 from shoal.connect.ndjson import Flat
+from shoal.core.lines import Lines
 from shoal.core.schema import Column
 from shoal.masks.base import dtype_of
 from shoal.policy.paths import steps
-from shoal.runtime.kafka.serve.lines import Lines, joined_lines
 
 Kind = pl.DataType | Literal["spelled", "written"]
 LEAST = 32  # records: fewer are read sooner one by one
@@ -43,6 +43,5 @@ class FlatRecords:
         if self._flat is None or len(values) < LEAST:
             return None
         # each with a line end of its own, so that one inside a record makes a line too many, or an empty one
-        joined = values.packed().data if isinstance(values, Lines) else joined_lines(values)
-        frame = self._flat.read_buffer(joined)
+        frame = self._flat.read_buffer(Lines.of(values).packed().data)
         return frame if frame is not None and frame.height == len(values) else None

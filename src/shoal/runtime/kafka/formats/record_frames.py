@@ -19,12 +19,12 @@ from shoal.core.cells import SUPPRESSED
 from shoal.core.columns import CARRIED
 from shoal.core.errors import PolicyError
 from shoal.core.keys import KeyRing
+from shoal.core.lines import Lines
 from shoal.core.schema import Column, Schema
 from shoal.core.time import PER_SECOND, SECOND, scale
 from shoal.masks.base import dtype_of, text_of
 from shoal.policy.paths import EACH, Node, tree
 from shoal.runtime.kafka.formats.flat_records import FlatRecords
-from shoal.runtime.kafka.serve.lines import longest
 from shoal.runtime.kafka.serve.output import ROOM
 from shoal.views.records import UNREADABLE
 from shoal.views.role_view import RoleView
@@ -68,7 +68,8 @@ class RecordFrames:
         """The records that can be read, and the positions of those that cannot."""
         rows: list[Any] = []
         refused: list[int] = []
-        if not self._moments and longest(values) <= self._most:
+        values = Lines.of(values)
+        if not self._moments and values.longest <= self._most:
             frame = self._flat.read(values)
             if frame is not None:
                 return frame, refused
@@ -90,10 +91,10 @@ class RecordFrames:
                 refused.append(at)
         return self._framed(rows), refused
 
-    def write(self, frame: pl.DataFrame) -> list[bytes]:
+    def write(self, frame: pl.DataFrame) -> Lines:
         """One JSON record per row."""
         # no line end stands in a line: all at once, and parted again, costs less than one by one
-        return self._encoder.encode_lines(self._objects(self._output, frame)).splitlines() if frame.height else []
+        return Lines.split(self._encoder.encode_lines(self._objects(self._output, frame)) if frame.height else b"")
 
     def _framed(self, rows: list[Any]) -> pl.DataFrame:
         return pl.DataFrame([self._column(name, column, rows) for name, column in self._columns.items()])

@@ -16,9 +16,9 @@ import numpy as np
 from shoal.connect.kafka import UnboundError
 from shoal.core.errors import ShoalError
 from shoal.core.keys import DEFAULT, KeyRing
+from shoal.core.lines import Lines, Numbers
 from shoal.core.sealed_state import opened, seal, unseal
 from shoal.runtime.kafka.formats.codec import Codec
-from shoal.runtime.kafka.serve.lines import Lines, Numbers
 from shoal.runtime.kafka.serve.source_records import Record, Records, whole
 
 KIND = "a region"
@@ -42,8 +42,13 @@ class Entries(Records):
     __slots__ = ("ats",)
 
     def __init__(self, records: Records, ats: Numbers, values: Lines | None = None) -> None:
-        kept = values if values is not None else records.values
-        super().__init__(kept, records.partitions, records.offsets, records.timestamps, records.keys)
+        super().__init__(
+            values if values is not None else records.values,
+            records.partitions,
+            records.offsets,
+            records.timestamps,
+            records.keys,
+        )
         self.ats = ats
 
     @classmethod
@@ -61,7 +66,7 @@ class Entries(Records):
         keys: list[bytes | None] | None = None
         if any(part.keys is not None for part in parts):
             keys = [key for part in parts for key in part.keys or [None] * len(part)]
-        values = Lines.joined([Lines.of(part.values) for part in parts])
+        values = Lines.joined([part.values for part in parts])
         columns = (
             np.concatenate([NOTHING, *(getattr(part, name) for part in parts)])
             for name in ("partitions", "offsets", "timestamps", "ats")
@@ -88,7 +93,7 @@ class Entries(Records):
 
     def packed(self) -> Entries:
         """In memory of their own."""
-        return Entries(self, self.ats, Lines.of(self.values).packed())
+        return Entries(self, self.ats, self.values.packed())
 
     def plain(self) -> Records:
         """Without the time."""
@@ -133,7 +138,7 @@ class Packed(msgspec.Struct, frozen=True, array_like=True):
     @classmethod
     def of_entries(cls, view: str, region: int, of: int, marks: list[Mark], entries: Entries) -> Packed:
         """A block of these records."""
-        lines = Lines.of(entries.values).packed()
+        lines = entries.values.packed()
         columns = (entries.partitions, entries.offsets, entries.timestamps, entries.ats, lines.lengths)
         numbers = np.concatenate(columns).astype("<i8").tobytes()
         return cls(view, region, of, marks, numbers, entries.keys, lines.data.tobytes())

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
+from shoal.core.lines import Numbers
 from shoal.runtime.kafka.regions.blocks import UNTIMED, Entries, Entry, Mark, Opened, SealedError, block_of
 from shoal.runtime.kafka.serve.dressed import Dressed
-from shoal.runtime.kafka.serve.lines import Numbers
 from shoal.runtime.kafka.serve.source_records import Record
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from shoal.core.keys import KeyRing
+from shoal.core.lines import Numbers
 from shoal.core.time import AHEAD, EventTime
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.provision.served import Served
@@ -19,7 +20,6 @@ from shoal.runtime.kafka.regions.cells import Cuts, RegionNumbers
 from shoal.runtime.kafka.regions.glance import Glance, Pace, near
 from shoal.runtime.kafka.regions.partitioner import Partitioner, partitioner_of
 from shoal.runtime.kafka.regions.wish import regions_of
-from shoal.runtime.kafka.serve.lines import Lines, Numbers
 from shoal.runtime.kafka.serve.source_records import Record, Records, whole
 
 ROOM = 64  # bytes that a record takes in a block beside its value and its key
@@ -73,9 +73,8 @@ class Router:
         """Hold a batch, parted."""
         records = Records.of(batch)
         full = records.full()
-        lines = Lines.of(full.values)
-        frame, times = self._glance.read(lines)
-        entries = Entries(full, self._paced(full, times), lines)
+        frame, times = self._glance.read(full.values)
+        entries = Entries(full, self._paced(full, times))
         for role, partitioner in self.partitioners.items():
             served, held = self._served[role], self._held[role]
             regions = partitioner.of(frame, times)
@@ -158,7 +157,7 @@ def _by_region(regions: RegionNumbers) -> Iterator[tuple[int, Numbers]]:
 
 def _parts(entries: Entries) -> Iterator[Entries]:
     """Records that fit into one block each, at least one of them, if an empty one."""
-    sizes = Lines.of(entries.values).lengths + ROOM
+    sizes = entries.values.lengths + ROOM
     if entries.keys is not None:
         sizes = sizes + whole(len(key or b"") for key in entries.keys)
     begin = size = 0

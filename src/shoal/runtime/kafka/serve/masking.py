@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -11,13 +12,14 @@ import numpy as np
 from shoal.connect.kafka import KafkaError
 from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
+from shoal.core.lines import Lines
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.provision.served import Served
 from shoal.runtime.kafka.serve.dressed import Dressed
 from shoal.runtime.kafka.serve.output import COARSE, ROOM, Disguise, coarse_times
 from shoal.runtime.kafka.serve.shards import Shard
-from shoal.runtime.kafka.serve.source_records import Record, Records, chosen
+from shoal.runtime.kafka.serve.source_records import Record, Records
 from shoal.runtime.kafka.serve.stateful import remembers
 from shoal.views.records import RecordGate
 from shoal.views.role_view import RoleView
@@ -61,6 +63,11 @@ class Masking:
         return self._plain is not None
 
     @property
+    def keeps_keys(self) -> bool:
+        """Whether a view shows anything of a record's key."""
+        return any(disguise.keeps_keys for disguise in self.disguises.values())
+
+    @property
     def fullest(self) -> int:
         """The most records held for one view."""
         return max(map(len, self.pending.values()), default=0)
@@ -71,7 +78,7 @@ class Masking:
         now = int(time.time() * 1000) // COARSE * COARSE
         mixed = self.disguises[role].shuffle(self.pending[role], commit).not_later(now)
         if codec is not None and role in self.stateful:  # the others were encoded when they came
-            mixed.values = [None if v is None else codec.encode(role, v) for v in mixed.values]
+            mixed = mixed.encoded(partial(codec.encode, role))
         return mixed
 
     def letters(self, source: str) -> list[tuple[Record, bytes]]:
@@ -93,7 +100,8 @@ class Masking:
         if self._plain is None:
             return {}
         full = records.full()
-        tombstones = [] if full is records else [r for r in records if r.value is None]
+        # without a key nothing is left of one
+        tombstones = [] if full is records or not self.keeps_keys else [r for r in records if r.value is None]
         done = self._plain.many(full.values)
         refused = sorted({at for at, _ in done.refused})
         kept = full.take(np.delete(np.arange(len(full)), refused)) if refused else full
@@ -106,7 +114,7 @@ class Masking:
                 begun = self._served[role].begun
                 places = zip(kept.partitions.tolist(), kept.offsets.tolist(), strict=True)
                 since = np.flatnonzero([begun(*place) for place in places])
-                mine, made = kept.take(since), chosen(made, since)
+                mine, made = kept.take(since), Lines.of(made).take(since)
                 gone = [r for r in tombstones if begun(r.partition, r.offset)]
             mine, made, odd = self._encoded(role, mine, made)
             for record in odd:
@@ -118,9 +126,11 @@ class Masking:
                 self.pending[role] += [d for r in gone if (d := disguise.dress(r, None)) is not None]
         return dead
 
-    def _encoded(self, role: str, records: Records, values: list[bytes]) -> tuple[Records, list[bytes], list[Record]]:
+    def _encoded(
+        self, role: str, records: Records, values: Sequence[bytes]
+    ) -> tuple[Records, Sequence[bytes], list[Record]]:
         """Records and values as the view's topic carries them, and the records whose values its format refuses."""
-        if self._codec is None and max(map(len, values), default=0) <= ROOM:
+        if self._codec is None and Lines.of(values).longest <= ROOM:
             return records, values, []
         kept, out, odd = [], [], []
         for at, value in enumerate(values):

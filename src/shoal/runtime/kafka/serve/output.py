@@ -18,9 +18,9 @@ import numpy as np
 
 from shoal.core.errors import PolicyError
 from shoal.core.keys import DEFAULT, KeyRing
+from shoal.core.lines import Numbers
 from shoal.policy.document import View
 from shoal.runtime.kafka.serve.dressed import Dressed, Outgoing
-from shoal.runtime.kafka.serve.lines import Numbers
 from shoal.runtime.kafka.serve.source_records import Record, Records
 
 COARSE = 60_000  # milliseconds
@@ -36,10 +36,19 @@ NO_BLOCKS = (np.full(1, -1), np.zeros((1, BLOCK), np.int64))  # one that no reco
 UNTIMED = 0  # a record that gets the time of its commit
 
 
-def coarse_times(records: Sequence[Record]) -> list[int]:
+def coarse_times(records: Sequence[Record]) -> Numbers:
     """The whole minutes of records: all that any role may see of when they were sent."""
-    times: list[int] = (Records.of(records).timestamps // COARSE * COARSE).tolist()
+    times: Numbers = Records.of(records).timestamps // COARSE * COARSE
     return times
+
+
+def keeps_keys(view: View) -> bool:
+    """Whether a view shows anything of a record's key.
+
+    >>> keeps_keys(View("ward", show=())), keeps_keys(View("ward", show=(), service={"key": "pass"}))
+    (False, True)
+    """
+    return bool(view.service.get("key", "drop") != "drop")
 
 
 class Disguise:
@@ -47,6 +56,7 @@ class Disguise:
 
     def __init__(self, view: View, source: str, partitions: int, keys: KeyRing) -> None:
         self._kind = view.service.get("key", "drop")
+        self.keeps_keys = keeps_keys(view)
         if self._kind not in ("drop", "pseudonym", "pass"):
             raise PolicyError(
                 f"expected drop, pseudonym or pass, found {self._kind!r}", where=f"views.{view.name}.service.key"
@@ -54,11 +64,6 @@ class Disguise:
         self._partitions = partitions
         self._blocks, self._drawn = NO_BLOCKS  # those asked for last, and what they drew
         self._secret = keys.derive(DEFAULT, "view records", role=view.name, domain=source)
-
-    @property
-    def keeps_keys(self) -> bool:
-        """Whether anything of a record's key is seen."""
-        return bool(self._kind != "drop")
 
     def dress(self, record: Record, value: bytes | None, *, by: bytes | None = None) -> Outgoing | None:
         """The outgoing record; none for a tombstone whose key the role does not see.
@@ -73,7 +78,7 @@ class Disguise:
         partition = self.partition_at(record.partition, record.offset) if placed is None else self.partition_by(placed)
         return Outgoing(partition, key, value, record.timestamp // COARSE * COARSE)
 
-    def dress_many(self, records: Sequence[Record], values: list[bytes], times: list[int] | None) -> Dressed:
+    def dress_many(self, records: Sequence[Record], values: Sequence[bytes], times: Numbers | None) -> Dressed:
         """:meth:`dress` for many records with a value; most roles see no keys, and that goes fast.
 
         ``times`` are theirs, coarse (:func:`coarse_times`); without, they get the time of their commit.
@@ -81,10 +86,10 @@ class Disguise:
         if self._kind != "drop":
             pairs = zip(records, values, strict=True)
             made = Dressed.of(d for r, v in pairs if (d := self.dress(r, v)) is not None)
-            return made if times is not None else Dressed(made.values, made.partitions, None, made.keys)
+            return made if times is not None else made.untimed()
         stood = Records.of(records)
         partitions = self.partitions_at(stood.partitions, stood.offsets) if self._partitions > 1 else None
-        return Dressed(values, partitions, times)  # type: ignore[arg-type]  # no tombstones among them
+        return Dressed(values, partitions, times)
 
     def partition_by(self, by: bytes) -> int:
         """The partition drawn by the role's own key from something that must share one: a key, a group."""
@@ -92,16 +97,16 @@ class Disguise:
 
     def partition_at(self, partition: int, offset: int) -> int:
         """Where a record without a key goes: drawn by the role's own key from where it stood, a block per hash."""
-        return self.partitions_at(np.array([partition]), np.array([offset]))[0]
+        return int(self.partitions_at(np.array([partition]), np.array([offset]))[0])
 
-    def partitions_at(self, partitions: Numbers, offsets: Numbers) -> list[int]:
+    def partitions_at(self, partitions: Numbers, offsets: Numbers) -> Numbers:
         """:meth:`partition_at` of many records."""
         blocks = (partitions << SHIFT) | (offsets // BLOCK)
         # records of one partition mostly come in stretches: blocks are looked up where another begins
         new = np.ones(len(blocks), np.bool_)
         new[1:] = blocks[1:] != blocks[:-1]
         rows = self._rows(blocks[new])[np.cumsum(new) - 1]
-        out: list[int] = (self._drawn[rows, offsets % BLOCK] % self._partitions).tolist()
+        out: Numbers = self._drawn[rows, offsets % BLOCK] % self._partitions
         return out
 
     def _rows(self, blocks: Numbers) -> Numbers:
@@ -126,7 +131,7 @@ class Disguise:
         """The records of one commit in an order of the role's own."""
         seed = int.from_bytes(self._hash(b"order", commit), "big")
         order = np.random.Generator(np.random.PCG64(seed)).permutation(len(outgoing))
-        return outgoing.ordered(order.tolist())
+        return outgoing.ordered(order)
 
     def key_of(self, key: bytes | None) -> bytes | None:
         """What the role sees of a record's key."""

@@ -19,12 +19,13 @@ from shoal.connect.kafka import internal
 from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
+from shoal.runtime.kafka.client.inbox import records_of
 from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.dressed import Dressed
 from shoal.runtime.kafka.serve.journal import Trouble
 from shoal.runtime.kafka.serve.output import Disguise
-from shoal.runtime.kafka.serve.shards import Shard, records_of
+from shoal.runtime.kafka.serve.shards import Shard
 from shoal.runtime.kafka.serve.source_records import Records
 from shoal.runtime.kafka.state.changelog import VERSION, Changelog, Found, Position, Reader, Seal, Tick
 

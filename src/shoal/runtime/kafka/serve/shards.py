@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import methodcaller
-from typing import Any
 
 import msgspec
 import numpy as np
 
-from shoal.connect.kafka import KafkaError
-from shoal.core.errors import InputError
 from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.dressed import Dressed
 from shoal.runtime.kafka.serve.source_records import Record, Records
@@ -33,7 +29,6 @@ EVERY = 100_000  # records between two snapshots of a small state
 OFTEN = 60.0  # seconds between two of them, while records come
 LIGHT = 10_000_000  # bytes: a state ten times as large is written a tenth as often
 TICKS = 1000  # ticks between two snapshots, at most
-LARGEST = 900_000  # bytes of a record: what a view makes of it must stay below a million, the client's limit
 
 
 @dataclass
@@ -124,35 +119,3 @@ class Shard:
 
     def _sealed(self, key: bytes, value: bytes) -> tuple[bytes, bytes]:
         return key, self.seal.close(value, key, self.partition)
-
-
-def records_of(
-    messages: Iterable[Any], decode: Callable[[bytes], bytes] | None = None, *, timed: bool = True
-) -> Records:
-    """Messages of the source as records; what a codec cannot read, or is too large to publish, no view can read."""
-    found = list(messages)
-    values = list(map(_VALUE, found))
-    if decode is not None:
-        values = [_decoded(value, decode) for value in values]
-    elif max(map(len, filter(None, values)), default=0) > LARGEST:
-        values = [_taken(value) for value in values]
-    return Records.read(found, values, timed=timed)
-
-
-def _taken(value: bytes | None) -> bytes | None:
-    return b"" if value is not None and len(value) > LARGEST else value
-
-
-def _decoded(value: bytes | None, decode: Callable[[bytes], bytes]) -> bytes | None:
-    value = _taken(value)
-    if not value:
-        return value
-    try:
-        return decode(value)
-    except KafkaError:  # it is not the record's fault: try again later
-        raise
-    except InputError:
-        return b""
-
-
-_VALUE = methodcaller("value")

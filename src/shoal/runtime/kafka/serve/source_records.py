@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter, methodcaller
 from typing import Any, Self, TypeVar
 
 import msgspec
 import numpy as np
 
-from shoal.runtime.kafka.serve.lines import Lines, Numbers
+from shoal.connect.kafka import KafkaError
+from shoal.core.errors import InputError
+from shoal.core.lines import Lines, Numbers
 
 Item = TypeVar("Item")
+Decode = Callable[[bytes], bytes]
+LARGEST = 900_000  # bytes of a record: what a view makes of it must stay below a million, the client's limit
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -38,13 +42,13 @@ class Records(Sequence[Record]):
 
     def __init__(
         self,
-        values: Sequence[bytes],
+        values: Sequence[bytes | None],
         partitions: Numbers,
         offsets: Numbers,
         timestamps: Numbers,
         keys: list[bytes | None] | None = None,
     ) -> None:
-        self.values = values  # none for a tombstone, which `full` leaves out
+        self.values = Lines.of(values)  # none for a tombstone, which `full` leaves out
         self.partitions, self.offsets, self.timestamps = partitions, offsets, timestamps
         self.keys = keys
 
@@ -55,7 +59,7 @@ class Records(Sequence[Record]):
             return records
         keys = [r.key for r in records]
         return cls(
-            [r.value for r in records],  # type: ignore[misc]  # see there
+            [r.value for r in records],
             whole(r.partition for r in records),
             whole(r.offset for r in records),
             whole(r.timestamp for r in records),
@@ -63,7 +67,7 @@ class Records(Sequence[Record]):
         )
 
     @classmethod
-    def read(cls, messages: Sequence[Any], values: list[bytes], *, timed: bool = True) -> Records:
+    def read(cls, messages: Sequence[Any], values: Sequence[bytes | None], *, timed: bool = True) -> Records:
         """Messages of a client, and the values of theirs that are taken.
 
         Where records are not ``timed``, those of a stretch of one partition have the time of the first of them: enough
@@ -99,14 +103,30 @@ class Records(Sequence[Record]):
     def take(self, at: slice | Numbers) -> Self:
         """Some of them."""
         keys = None if self.keys is None else chosen(self.keys, at)
-        values = self.values.take(at) if isinstance(self.values, Lines) else chosen(self.values, at)
-        return type(self)(values, self.partitions[at], self.offsets[at], self.timestamps[at], keys)
+        return type(self)(self.values.take(at), self.partitions[at], self.offsets[at], self.timestamps[at], keys)
 
     def full(self) -> Self:
         """Those with a value."""
-        if isinstance(self.values, Lines) or None not in self.values:  # seldom
+        full = self.values.full
+        return self if full.all() else self.take(np.flatnonzero(full))
+
+    def readable(self, decode: Decode | None) -> Self:
+        """With values decoded. One that a codec cannot read, or too large to publish, is empty: no view can read it."""
+        if decode is None and self.values.longest <= LARGEST:
             return self
-        return self.take(np.array([at for at, value in enumerate(self.values) if value is not None], np.int64))
+        values = [_decoded(value, decode) for value in self.values]
+        return type(self)(values, self.partitions, self.offsets, self.timestamps, self.keys)
+
+    def follow(self, reached: Mapping[int, int]) -> bool:
+        """Whether they stand behind what was reached before, those of a partition in their order."""
+        ends = _stretches(self.partitions)
+        begins, upto = [0, *ends][:-1], dict(reached)
+        for begin, end in zip(begins, ends, strict=True):
+            partition, mine = int(self.partitions[begin]), self.offsets[begin:end]
+            if mine[0] < upto.get(partition, 0) or (np.diff(mine) <= 0).any():
+                return False
+            upto[partition] = int(mine[-1]) + 1
+        return True
 
     def by_partition(self) -> Iterator[tuple[int, Self]]:
         """The records of each partition, in their order."""
@@ -126,11 +146,6 @@ class Records(Sequence[Record]):
         # where a stretch of one partition ends
         last = np.append(np.flatnonzero(self.partitions[1:] != self.partitions[:-1]), len(self) - 1)
         return dict(zip(self.partitions[last].tolist(), (self.offsets[last] + 1).tolist(), strict=True))
-
-
-def failed(messages: Sequence[Any]) -> list[Any]:
-    """Messages that are no records: errors, and ends of partitions. Mostly there are none."""
-    return [m for m in messages if m.error() is not None] if any(map(_ERROR, messages)) else []
 
 
 def _stretches(partitions: Numbers) -> list[int]:
@@ -155,6 +170,17 @@ def _offsets(messages: Sequence[Any], ends: list[int]) -> Numbers:
     return out
 
 
+def _decoded(value: bytes | None, decode: Decode | None) -> bytes | None:
+    if not value or len(value) > LARGEST:
+        return value and b""
+    try:
+        return value if decode is None else decode(value)
+    except KafkaError:  # it is not the record's fault: try again later
+        raise
+    except InputError:
+        return b""
+
+
 def whole(numbers: Iterable[int]) -> Numbers:
     """Whole numbers as a column.
 
@@ -176,5 +202,5 @@ def chosen(column: Sequence[Item], at: slice | Numbers) -> list[Item]:
     return list(itemgetter(*places)(column)) if len(places) > 1 else [column[place] for place in places]
 
 
-_PARTITION, _OFFSET, _KEY, _TIMESTAMP, _ERROR = map(methodcaller, ("partition", "offset", "key", "timestamp", "error"))
+_PARTITION, _OFFSET, _KEY, _TIMESTAMP = map(methodcaller, ("partition", "offset", "key", "timestamp"))
 _SECOND: Callable[[Any], int] = itemgetter(1)

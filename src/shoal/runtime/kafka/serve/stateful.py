@@ -17,6 +17,7 @@ import polars as pl
 from shoal.core.columns import CARRIED
 from shoal.core.errors import PolicyError, ShoalError
 from shoal.core.keys import KeyRing
+from shoal.core.lines import Lines
 from shoal.core.schema import Column, Schema
 from shoal.core.sealed_state import opened
 from shoal.policy.document import Policy, View
@@ -303,7 +304,7 @@ class MethodRunner:
         self._out.clear()
         return out
 
-    def _dressed(self, frame: pl.DataFrame, values: list[bytes], numbers: list[int]) -> Dressed:
+    def _dressed(self, frame: pl.DataFrame, values: Lines, numbers: list[int]) -> Dressed:
         """Released rows as their topic carries them, timed by their commit."""
         # a row that tells several records stands nowhere in the source: its group draws its partition
         stands = OFFSET in frame.columns
@@ -315,7 +316,8 @@ class MethodRunner:
             boxes = frame.select(self._box).rows()
             drawn = {box: self._disguise.partition_by(msgspec.json.encode(box)) for box in set(boxes)}
             shown = list(map(self._disguise.key_of, keys)) if self._disguise.keeps_keys else None
-            return Dressed([*values], [drawn[box] for box in boxes], [UNTIMED] * len(values), shown)
+            places = np.fromiter((drawn[box] for box in boxes), np.int64, len(boxes))
+            return Dressed(values, places, np.full(len(values), UNTIMED), shown)
         offsets = frame[OFFSET].fill_null(0).to_numpy() if stands else np.zeros(frame.height, np.int64)
         here, untimed = np.full(frame.height, self._partition), np.full(frame.height, UNTIMED)
         records = Records(values, here, offsets, untimed, keys if self._disguise.keeps_keys else None)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from shoal.connect.kafka import TIMEOUT, KafkaError, committed, library, missing, produce, told, topics_of
+from shoal.runtime.kafka.client.outbox import Outbox
 from shoal.runtime.kafka.serve.dressed import Dressed
 from shoal.runtime.kafka.state.changelog import owner_of
 
@@ -48,6 +49,7 @@ class Transactions:
                 "error_cb": self._failed.append,
             }
         )
+        self._outbox = Outbox(self._producer)
         # a login that is refused is told at once by a question, and only at the end of its time by what follows
         topics_of(self._producer, self._failed, "starting transactions")
         try:
@@ -57,6 +59,7 @@ class Transactions:
 
     def close(self) -> None:
         """End the client. What is not committed is gone: the broker aborts it."""
+        self._outbox.close()
         self._producer = None
 
     def partitions(self, topics: list[str]) -> Mapping[str, int]:
@@ -98,7 +101,7 @@ class Transactions:
 
     def write_all(self, topic: str, records: Dressed) -> None:
         """:meth:`write` for many."""
-        records.hand_over(topic, self._producer.produce, self.write)
+        self._outbox.give(topic, records)
 
     def keep(self, topic: str, groups: Sequence[tuple[int, list[tuple[bytes, bytes]]]]) -> list[int]:
         """Records that belong together, of a partition each; answers the offsets of the first ones.

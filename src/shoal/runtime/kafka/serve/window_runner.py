@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from shoal.core.keys import KeyRing
+from shoal.core.lines import Lines
 from shoal.runtime.kafka.serve.dressed import Dressed
 from shoal.runtime.kafka.serve.output import ROOM, Disguise
 from shoal.runtime.kafka.serve.source_records import Record, Records, whole
@@ -126,7 +127,7 @@ class Origins:
             keys = [*(before.keys or [None] * len(before)), *(records.keys or [None] * size)]
         self._numbers = np.concatenate([self._numbers, np.arange(first, first + size)])
         self._records = Records(
-            [b""] * len(self._numbers),  # the windows have the values
+            Lines.nothing(len(self._numbers)),  # the windows have the values
             np.concatenate([before.partitions, records.partitions]),
             np.concatenate([before.offsets, records.offsets]),
             np.concatenate([before.timestamps, records.timestamps]),

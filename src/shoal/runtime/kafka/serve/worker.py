@@ -14,9 +14,12 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from shoal.connect.kafka import KafkaError, Source, committed, ends_of, internal, kind_of, library, topic_id
+import numpy as np
+
+from shoal.connect.kafka import KafkaError, Source, committed, ends_of, internal, library, topic_id
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
+from shoal.runtime.kafka.client.inbox import Inbox, Received
 from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.provision.audit import Audit
 from shoal.runtime.kafka.provision.key_checks import checks_of, refuse_other_keys
@@ -37,10 +40,11 @@ from shoal.runtime.kafka.serve.membership import (
     refuse_twin,
     transactional_id,
 )
+from shoal.runtime.kafka.serve.output import keeps_keys
 from shoal.runtime.kafka.serve.places import begin, with_room
 from shoal.runtime.kafka.serve.restore import Restorer
-from shoal.runtime.kafka.serve.shards import Shard, records_of
-from shoal.runtime.kafka.serve.source_records import failed
+from shoal.runtime.kafka.serve.shards import Shard
+from shoal.runtime.kafka.serve.source_records import Records, whole
 from shoal.runtime.kafka.serve.transactions import LostError, Transactions, lost
 from shoal.runtime.kafka.state.changelog import Changelog, Seal, note_of
 
@@ -125,6 +129,8 @@ class Worker:
         served = self._served if self._served is not None else self._applied()
         self._views = {r: s for r, s in served.items() if bool(regions_of(self._policy.views[r])) == self._of_regions}
         others = {} if self._of_regions else {r: s for r, s in served.items() if r not in self._views}
+        # what nobody sees of a record is not read: those that are repartitioned want it of the first stage
+        self._keeps_keys = any(keeps_keys(self._policy.views[role]) for role in served)
         # where views begin is said in offsets of the source: the first stage leaves out what was before
         counted = self._of_regions and self._binding is not None
         self._starts = {r: {} if counted else s.starts for r, s in {**self._views, **others}.items()}
@@ -144,6 +150,8 @@ class Worker:
     def _serve(self, stop: Callable[[], bool]) -> None:
         """As a member of the group, until ``stop`` says so or all that was asked for is read."""
         self._consumer = member(self._properties, self._group, self._how)
+        decode, tells_times = self._codec.decode if self._codec else None, self._masking.tells_times
+        self._inbox = Inbox(self._consumer, decode, keyed=self._keeps_keys, timed=tells_times)
         try:
             self._consumer.subscribe(
                 [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone
@@ -164,6 +172,7 @@ class Worker:
             gc.enable()
             gc.unfreeze()
             self._leaving = True
+            self._inbox.close()
             self._consumer.close()
 
     def _let_go(self) -> None:
@@ -203,15 +212,13 @@ class Worker:
             # a commit begins so early that it ends in time: no record must wait longer than was said
             due = last + self._commit_every - min(max(took), self._commit_every / 2)
             wait = min(0.2, max(0.001, due - time.monotonic()))
-            messages = self._consumer.consume(self._batch, timeout=wait)
+            # while it has no partitions, all it waits for is to hear of some
+            some = self._inbox.read(self._batch, wait if self._assignment else 0.0)
             read = time.monotonic()
-            if self._lost:
-                raise LostError("the partitions were taken away", where="kafka")
-            other = failed(messages)
-            ends = {m.partition(): m.offset() for m in other if kind_of(m, "reading the source") == "end"}
-            self._take([m for m in messages if m.error() is None] if other else messages)
-            self._see(ends)
-            if messages:
+            self._receive(some)
+            more = self._inbox.hear(self._batch, 0.0 if self._assignment else wait)
+            self._receive(more)
+            if some or more:
                 heard = read
             elif read - heard > SILENT:
                 self._out.partitions([self._topic])  # a source that was deleted is silent, too
@@ -228,6 +235,12 @@ class Worker:
                 if self.counters.commits % 20 == 0:
                     gc.collect()
 
+    def _receive(self, what: Received) -> None:
+        if self._lost:
+            raise LostError("the partitions were taken away", where="kafka")
+        self._take(what.records)
+        self._see(what.ends)
+
     def _see(self, ends: Mapping[int, int]) -> None:
         """After the records that came with it: these partitions have nothing more to read before these offsets."""
         self._done |= set(ends)
@@ -240,13 +253,15 @@ class Worker:
         for shard in (shard for partition in ends for shard in self._shards.get(partition, [])):
             shard.reach_end()
 
-    def _take(self, messages: list[Any]) -> None:
-        decode = self._codec.decode if self._codec else None
+    def _take(self, records: Records) -> None:
+        if not len(records):
+            return
+        if not records.follow(self._reached | self._positions):
+            raise LostError("records came twice, or in another order", where="kafka")
         if self._upto is not None:
-            beyond = [m for m in messages if m.offset() >= self._upto.get(m.partition(), 0)]
-            self._done |= {m.partition() for m in beyond}
-            messages = [m for m in messages if m.offset() < self._upto.get(m.partition(), 0)]
-        records = records_of(messages, decode, timed=self._masking.tells_times)
+            upto = whole(self._upto.get(partition, 0) for partition in records.partitions.tolist())
+            self._done |= {*records.partitions[records.offsets >= upto].tolist()}
+            records = records.take(np.flatnonzero(records.offsets < upto))
         self._masking.take(records, self._shards)
         if self._stream is not None and len(records):
             self._stream.router.take(records)
@@ -379,6 +394,7 @@ class Worker:
         self._assignment |= {place.partition for place in partitions}
         if self._stream is not None:
             self._stream.router.begin({place.partition: place.offset for place in partitions})
+        self._inbox.attach(self._topic, [place.partition for place in partitions])
         attach(consumer, self._how, partitions)
         self.counters.restore_seconds = time.monotonic() - began
         self.counters.restoring = False

@@ -19,12 +19,13 @@ from shoal.connect.kafka import READ_NOW, TIMEOUT, KafkaError, Source, committed
 from shoal.core.errors import InputError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
+from shoal.runtime.kafka.client.inbox import records_of
 from shoal.runtime.kafka.formats.registry import codec_of
 from shoal.runtime.kafka.provision.served import Served, served_now
 from shoal.runtime.kafka.regions.wish import unrouted
 from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.masking import Masking
-from shoal.runtime.kafka.serve.shards import Shard, records_of
+from shoal.runtime.kafka.serve.shards import Shard
 from shoal.runtime.kafka.state.changelog import Seal
 
 
