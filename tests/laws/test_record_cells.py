@@ -23,6 +23,8 @@ MASKS_OF: dict[str | None, list[Any]] = {
     "float": [{"use": "round", "to": 0.5}, {"use": "substitute", "value": 1.5, "nulls": True}],
     "str": [
         {"use": "blur", "first": 1},
+        {"use": "blur", "first": 1, "last": 2, "length": 3, "char": "#"},
+        {"use": "blur", "last": 2, "char": "\\"},
         {"use": "suppress", "nulls": True},
         {"use": "substitute", "value": 'a"b'},
         {"use": "pseudonym"},

@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import polars as pl
 
 from shoal.connect.ndjson import as_json
-from shoal.core.arrow import FEW, Views
+from shoal.core.arrow import FEW, Views, pieces
+from shoal.core.lines import Lines
 from shoal.kernels.shared.json_write import ESCAPES, json_rows
 from shoal.kernels.shared.views import SLACK
 
@@ -41,15 +43,39 @@ def json_lines(frame: pl.DataFrame) -> bytes | memoryview:
     return found
 
 
-def _copied(columns: Sequence[pl.Series]) -> memoryview | None:
-    views = [Views.of(_texts(column)) for column in columns]
-    heads = [
-        f"{',' if at else '{'}{json.dumps(column.name, ensure_ascii=False)}:".encode()
-        for at, column in enumerate(columns)
-    ]
+class Cells(NamedTuple):
+    """A column of JSON rows: its name as JSON, the texts of its cells, and whether they are texts in JSON, too."""
+
+    name: bytes
+    texts: pl.Series
+    quoted: bool
+
+    @classmethod
+    def of(cls, name: str, values: pl.Series | Sequence[Any]) -> Cells:
+        """Values as the encoder of records spells them.
+
+        >>> Cells.of("at", [1e16, None]).texts.to_list(), Cells.of("who", pl.Series(["ada"])).quoted
+        (['1e16', 'null'], True)
+        """
+        if isinstance(values, pl.Series) and values.dtype == pl.String:
+            return cls(_encode(name), values, True)
+        if isinstance(values, pl.Series) and values.dtype in (pl.Int64, pl.Boolean):
+            return cls(_encode(name), values.cast(pl.String), False)
+        # no line end stands in a value: all at once, and parted again, costs less than one by one
+        lines = Lines.split(_lines(values.to_list() if isinstance(values, pl.Series) else values))
+        return cls(_encode(name), pieces(lines.data, lines.starts, lines.lengths), False)
+
+
+def rows_of(columns: Sequence[Cells]) -> memoryview | None:
+    """Rows as JSON lines; None where a text needs an escape, or where kernels are not compiled.
+
+    >>> rows_of([Cells.of("who", pl.Series(["ada", None])), Cells.of("n", [7, 8])]).tobytes()
+    b'{"who":"ada","n":7}\\n{"who":null,"n":8}\\n'
+    """
+    views = [Views.of(column.texts) for column in columns]
+    heads = [(b"," if at else b"{") + column.name + b":" for at, column in enumerate(columns)]
     there = [view for view in views if view is not None]
-    # polars has its own way with names that need an escape
-    if len(there) < len(columns) or any(b"\\" in head for head in heads):
+    if not there or len(there) < len(columns):
         return None
     lengths = np.stack([view.lengths for view in there])
     # each cell with two quotes, or as null; each line with its end
@@ -58,12 +84,21 @@ def _copied(columns: Sequence[pl.Series]) -> memoryview | None:
     written = json_rows(
         np.array([view.handle for view in there], np.int64),
         lengths,
-        np.array([column.dtype == pl.String for column in columns]),
+        np.array([column.quoted for column in columns]),
         np.frombuffer(b"".join([*heads, bytes(SLACK)]), np.uint8),
         np.cumsum([0, *map(len, heads)], dtype=np.int64),
         out,
     )
     return None if written == ESCAPES else memoryview(out)[:written]  # type: ignore[arg-type]
+
+
+def _copied(columns: Sequence[pl.Series]) -> memoryview | None:
+    names = [json.dumps(column.name, ensure_ascii=False).encode() for column in columns]
+    # polars has its own way with names that need an escape
+    if any(b"\\" in name for name in names):
+        return None
+    each = zip(names, columns, strict=True)
+    return rows_of([Cells(name, _texts(column), column.dtype == pl.String) for name, column in each])
 
 
 def _texts(column: pl.Series) -> pl.Series:
@@ -75,3 +110,6 @@ def _texts(column: pl.Series) -> pl.Series:
     if column.dtype == pl.Float64 and not column.is_finite().all():
         column = column.set(~column.is_finite(), None)
     return column.cast(pl.String)
+
+
+_encode, _lines = msgspec.json.Encoder().encode, msgspec.json.Encoder().encode_lines

@@ -20,12 +20,18 @@ from shoal.core.texts import text_of as text_of
 from shoal.core.texts import texts_of
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
+    from numpy.typing import NDArray
 
     from shoal.core.hierarchy.base import Hierarchy
+    from shoal.core.lines import Bytes, Numbers
     from shoal.core.time import Unit
 
+    Chosen = NDArray[np.bool_]
+
 Scope = Literal["value", "tuple", "window"]
+Written = Callable[["Bytes", "Numbers", "Numbers"], tuple["Bytes", "Numbers", "Chosen"]]
 
 
 @dataclass(frozen=True)
@@ -129,6 +135,9 @@ class Running:
     needs_by = False  # without the columns it reads, its answer is empty
     pure = False  # a function of the value alone, without keys or memory: its answers may be kept
     alike = False  # a function of the value alone, though keyed: equal values of a batch may be asked once
+    # many texts at once, from where they stand in a buffer to how they stand in JSON: what is written, where each ends
+    # (after a zero), and which were read; where a mask has none, or did not read one, `one` is asked
+    written: Written | None = None
 
     def __init__(self, kind: Type | None, *, by: Sequence[str] = (), nulls: bool = False) -> None:
         self.type = kind

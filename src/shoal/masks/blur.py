@@ -12,6 +12,9 @@ from shoal.masks.base import Context, Mask, Running, as_text, text_of
 if TYPE_CHECKING:
     import polars as pl
 
+    from shoal.core.lines import Bytes, Numbers
+    from shoal.masks.base import Chosen
+
 EMAIL = re.compile("[^@]*@[A-Za-z0-9.-]+")  # what follows the @ stays: only if it can be nothing but a domain
 
 
@@ -75,6 +78,22 @@ class _Blur(Running):
         self._middle = None if spec.length == "same" else spec.char * spec.length
         # what a text too short to hide anything reads as: as long as the others, so that its length tells nothing
         self._whole = None if spec.length == "same" else spec.char * (spec.first + spec.length + spec.last)
+        # a character that JSON writes otherwise is written by an encoder
+        if kind == "str" and spec.form == "text" and spec.char.isascii() and spec.char.isprintable():
+            self.written = self._written if spec.char not in '"\\' else None
+
+    def _written(self, data: Bytes, begins: Numbers, lengths: Numbers) -> tuple[Bytes, Numbers, Chosen]:
+        import numpy as np
+
+        from shoal.kernels.shared.blur import blurred
+
+        spec = self._spec
+        middle = -1 if spec.length == "same" else spec.length
+        inside = int(np.maximum(lengths, 0).sum()) if middle < 0 else len(lengths) * (spec.first + middle + spec.last)
+        out = np.empty(inside + 2 * len(lengths), np.uint8)
+        ends, read = np.zeros(len(lengths) + 1, np.int64), np.zeros(len(lengths), np.bool_)
+        size = blurred(data, begins, lengths, spec.first, spec.last, ord(spec.char), middle, out, ends, read)
+        return out[:size], ends, read
 
     def one(self, value: Any, *by: Any) -> Any:
         text = value if type(value) is str else text_of(value)

@@ -14,11 +14,15 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 import polars as pl
 
+from shoal.connect.json_out import Cells, rows_of
+from shoal.core.arrow import FEW as WORTH_COMPILING
 from shoal.core.clock import FUTURE, TOO_LATE, EventClock
 from shoal.core.errors import PolicyError, UsageError
 from shoal.core.keys import DEFAULT, KeyRing
+from shoal.core.lines import Lines
 from shoal.core.sealed_state import opened, seal, unseal
 from shoal.core.time import EventTime, scale
 from shoal.masks.base import text_of
@@ -70,12 +74,12 @@ class _Early(NamedTuple):
 class Published(NamedTuple):
     """What is decided: the records that leave, by their numbers, and what became of the others.
 
-    >>> Published([3], [b"{}"], []).numbers
+    >>> Published([3], Lines.of([b"{}"]), []).numbers
     [3]
     """
 
     numbers: list[int]
-    records: list[bytes]
+    records: Lines
     withheld: list[Outcome]
 
 
@@ -142,6 +146,7 @@ class WindowGate:
         out: list[Outcome] = []
         windows: list[Window] = []
         first, self._number = self._number, self._number + len(records)
+        records = [*records]  # looked at more than once
         rows = self._all_read(records)
         if rows is not None and self._clock is None:
             items = list(map(_held, zip(range(first, self._number), records, rows, strict=True)))
@@ -277,13 +282,14 @@ class WindowGate:
 
     def _publish(self, windows: Sequence[Window], withheld: list[Outcome]) -> Published:
         """What becomes of finished windows: all are masked together, unless their columns need not be of one type."""
-        out = Published([], [], withheld)
-        for some in [windows] if not self._apart else [[window] for window in windows]:
-            if some:
-                self._masked(some, out)
-        return out
+        done = [self._masked(some) for some in ([windows] if not self._apart else [[w] for w in windows]) if some]
+        return Published(
+            [number for part in done for number in part.numbers],
+            Lines.joined([part.records for part in done]),
+            [*withheld, *(one for part in done for one in part.withheld)],
+        )
 
-    def _masked(self, windows: Sequence[Window], out: Published) -> None:
+    def _masked(self, windows: Sequence[Window]) -> Published:
         events = list(itertools.chain.from_iterable(window.context for window in windows))
         frame = self._frame([event.item.row for event in events])
         kinds = tuple(frame.dtypes)
@@ -298,15 +304,12 @@ class WindowGate:
         if any(window.events is not window.context and len(window.events) < len(window.context) for window in windows):
             marks = ((window, {e.number for e in window.events}) for window in windows)
             due = [event.number in mine for window, mine in marks for event in window.context]
-            chosen = [due[row] for row in rows]
-            records = list(itertools.compress(records, chosen))
-            out.numbers.extend(numbers[row] for row in itertools.compress(rows, chosen))
-        else:
-            out.numbers.extend(numbers if len(rows) == len(numbers) else [numbers[row] for row in rows])
-        out.records.extend(records)
-        if len(rows) < len(numbers):
-            lacking = sorted(set(range(len(numbers))).difference(rows))
-            out.withheld.extend(Outcome(numbers[row], None, FEW) for row in lacking if due is None or due[row])
+            chosen = [at for at, row in enumerate(rows) if due[row]]
+            rows, records = [rows[at] for at in chosen], records.take(np.array(chosen, np.int64))
+        shown = numbers if len(rows) == len(numbers) else [numbers[row] for row in rows]
+        lacking = sorted(set(range(len(numbers))).difference(viewed.rows)) if len(viewed.rows) < len(numbers) else []
+        few = [Outcome(numbers[row], None, FEW) for row in lacking if due is None or due[row]]
+        return Published(shown, records, few)
 
     def _frame(self, rows: Sequence[Any]) -> pl.DataFrame:
         schema = self._view.schema
@@ -325,14 +328,18 @@ class WindowGate:
         )
 
     @staticmethod
-    def _written(data: pl.DataFrame) -> list[bytes]:
+    def _written(data: pl.DataFrame) -> Lines:
         """One JSON record per row."""
-        made = struct_of(tree(data.columns)) if not any("." in n or "[" in n for n in data.columns) else None
-        if made is None:
-            return [msgspec.json.encode(row) for row in data.to_dicts()]
+        if any("." in name or "[" in name for name in data.columns):
+            return Lines.of([msgspec.json.encode(row) for row in data.to_dicts()])
+        # few rows are not worth compiling anything
+        written = rows_of([Cells.of(c.name, c) for c in data.get_columns()]) if data.height >= WORTH_COMPILING else None
+        if written is not None:
+            return Lines.split(written)
+        made = struct_of(tree(data.columns))
         rows = list(map(made, *(column.to_list() for column in data.get_columns())))
         # no line end stands in a line: all at once, and parted again, costs less than one by one
-        return msgspec.json.Encoder().encode_lines(rows).splitlines()
+        return Lines.split(msgspec.json.Encoder().encode_lines(rows))
 
 
 def _outcomes(published: Published) -> list[Outcome]:

@@ -20,6 +20,7 @@ from shoal.kernels.shared.json_flat import (
     POINT,
     QUOTE,
     TEXT,
+    _again,
     _beyond,
     _column,
     _text,
@@ -49,7 +50,8 @@ def cells_of(data, names, starts, kinds, begins, lengths, forms):
     at, size = _ZERO, _U(data.size)  # unsigned: a place that may be negative is checked at every step
     high = np.uint8(0)
     line = 0
-    order = np.zeros(_KEYS, np.int64)
+    # keys of the line before, by their turn: where each began, its length, and the column it names
+    before, longs, order = np.zeros(_KEYS, np.uint64), np.zeros(_KEYS, np.uint64), np.zeros(_KEYS, np.int64)
     turn = np.full(kinds.size, -1, np.int64)
     while at < size:
         forms[line] = NULL
@@ -62,11 +64,13 @@ def cells_of(data, names, starts, kinds, begins, lengths, forms):
             if data[at] != QUOTE:
                 return line, high < 128
             begin = at + _ONE
-            at, high = _text(data, begin, high)
-            column = _column(data, begin, at, names, starts, order[key])
+            at, column = _again(data, begin, before[key], longs[key]), order[key]
+            if at == begin:
+                at, high = _text(data, begin, high)
+                column = _column(data, begin, at, names, starts)
+                before[key], longs[key], order[key] = begin, at - begin, column
             kind = np.int64(UNASKED)
             if column >= 0:
-                order[key] = column
                 if turn[column] == line:
                     return line, high < 128  # named twice
                 turn[column] = line

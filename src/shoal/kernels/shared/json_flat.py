@@ -10,13 +10,13 @@ from shoal.kernels.compile import kernel
 from shoal.kernels.shared.words import TOPS, escapes, get_word
 
 _U = np.uint64
-_ZERO, _ONE = _U(0), _U(1)
+_ZERO, _ONE, _EIGHT = _U(0), _U(1), _U(8)
 NEWLINE, QUOTE, COMMA, MINUS, POINT, COLON, OPENS, CLOSES = 10, 34, 44, 45, 46, 58, 123, 125
 INT, FLOAT, BOOL, TEXT = 0, 1, 2, 3
 # a single value of any kind: SPELLED as its text (7.0 is 7), WRITTEN as JSON has it, quotes and all
 SPELLED, WRITTEN = 4, 5
 MISSING, DOUBTFUL = -1, -2
-ODD = -1
+ODD, PASSED = -1, -1
 PLUS = 43
 _IN_TEXT = np.array([byte >= 32 and byte not in (QUOTE, 92) for byte in range(256)])
 _BLANK = np.array([byte in (32, 9, 13) for byte in range(256)])
@@ -72,7 +72,8 @@ def flat_lines(data, names, starts, kinds, values, numbers, lengths):
     at, size = _ZERO, _U(data.size)  # unsigned: a place that may be negative is checked at every step
     high = data[0]
     line = 0
-    order = np.zeros(_KEYS, np.int64)
+    # keys of the line before, by their turn: where each began, its length, and the column it names
+    before, longs, order = np.zeros(_KEYS, np.uint64), np.zeros(_KEYS, np.uint64), np.zeros(_KEYS, np.int64)
     turn = np.full(kinds.size, -1, np.int64)
     while at < size:
         lengths[:, line] = MISSING
@@ -85,13 +86,13 @@ def flat_lines(data, names, starts, kinds, values, numbers, lengths):
             if data[at] != QUOTE:
                 return ODD, False
             begin = at + _ONE
-            # mostly the key of the line before: then one look is enough
-            at, column = _same(data, begin, names, starts, order[key]), order[key]
+            # mostly the key of the line before, of a column or of none: then one look is enough
+            at, column = _again(data, begin, before[key], longs[key]), order[key]
             if at == begin:
                 at, high = _text(data, begin, high)
-                column = _column(data, begin, at, names, starts, order[key])
+                column = _column(data, begin, at, names, starts)
+                before[key], longs[key], order[key] = begin, at - begin, column
             if column >= 0:
-                order[key] = column
                 if turn[column] == line:
                     return ODD, False  # named twice
                 turn[column] = line
@@ -118,7 +119,7 @@ def flat_lines(data, names, starts, kinds, values, numbers, lengths):
                 values[column, line] = np.int64(begin)
                 lengths[column, line] = long
             elif data[at] == MINUS or 48 <= data[at] < 58:
-                kind = kinds[column] if column >= 0 else np.int64(FLOAT)
+                kind = kinds[column] if column >= 0 else np.int64(PASSED)
                 at, whole, number = _number(data, at, kind)
                 if at == begin:
                     return ODD, False
@@ -150,27 +151,30 @@ def flat_lines(data, names, starts, kinds, values, numbers, lengths):
 
 
 @kernel(inline="always")
-def _same(data, begin, names, starts, column):
-    """Behind a column's name, if that is the key that begins here, in ASCII; else where it begins."""
-    end = begin + _U(starts[column + 1] - starts[column])
-    if end >= _U(data.size):
+def _again(data, begin, first, long):
+    """Behind a key, if it is the one of this length that began at ``first``; else where it begins."""
+    end, at = begin + long, begin
+    if end + _EIGHT >= _U(data.size):
         return begin
-    at, z = begin, _U(starts[column])
-    while at < end and data[at] == names[z] and data[at] < 128:
-        at += _ONE
-        z += _ONE
-    return at if at == end and data[at] == QUOTE else begin
+    while at < end:
+        other = get_word(data, at) ^ get_word(data, first + (at - begin))
+        if end - at < _EIGHT:
+            other &= (_ONE << (_EIGHT * (end - at))) - _ONE
+        if other != _ZERO:
+            return begin
+        at += _EIGHT
+    return end if data[end] == QUOTE else begin
 
 
 @kernel(inline="always")
 def _text(data, at, high):
     """Where a text ends that begins here: at its quote, or at what is not of the plain kind; and its bits together."""
-    while at + _U(8) < _U(data.size):
+    while at + _EIGHT < _U(data.size):
         word = get_word(data, at)
         if escapes(word) != _ZERO:
             break
         high |= np.uint8(128) if word & TOPS != _ZERO else np.uint8(0)
-        at += _U(8)
+        at += _EIGHT
     while _IN_TEXT[data[at]]:
         high |= data[at]
         at += _ONE
@@ -178,11 +182,10 @@ def _text(data, at, high):
 
 
 @kernel(inline="always")
-def _column(data, begin, end, names, starts, guess):
+def _column(data, begin, end, names, starts):
     """Which column a key names, -1 if none."""
     long = end - begin
-    for turn in range(starts.size):
-        j = guess if turn == 0 else turn - 1
+    for j in range(starts.size - 1):
         first = _U(starts[j])
         if _U(starts[j + 1]) - first != long:
             continue
@@ -196,7 +199,10 @@ def _column(data, begin, end, names, starts, guess):
 
 @kernel
 def _number(data, at, kind):
-    """Behind a number, and what it is as the kind asks; at its begin if a decoder has to look at it."""
+    """Behind a number, and what it is as the kind asks; at its begin if a decoder has to look at it.
+
+    What nobody asks for is only passed by.
+    """
     odd = at, np.int64(0), 0.0
     minus = data[at] == MINUS
     if minus:
@@ -220,6 +226,8 @@ def _number(data, at, kind):
     # e or E: an exponent. 18 digits fit; minus zero is zero to some readers
     if count + decimals > _U(18) or data[at] | 32 == 101 or (minus and digits == _ZERO):
         return odd
+    if kind == PASSED:
+        return at, np.int64(0), 0.0
     if kind == FLOAT:
         number = decimal(digits, decimals)
         return (at, np.int64(0), -number if minus else number) if number == number else odd

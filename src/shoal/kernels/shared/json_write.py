@@ -32,12 +32,13 @@ def json_rows(handles, lengths, quoted, heads, starts, out):
     """Write rows as JSON lines; how many bytes, or ESCAPES if a text needs an escape. O(bytes).
 
     Column j's texts are at ``handles[j]``, ``lengths[j, i]`` bytes each, below 0 where missing; ``quoted[j]`` says
-    whether they are texts in JSON, too. ``heads[starts[j] : starts[j + 1]]`` stands before each of them. Behind both
-    ``heads`` and what is written to ``out`` there are SLACK bytes more.
+    whether they are texts in JSON, too, or stand as they are. ``heads[starts[j] : starts[j + 1]]`` stands before
+    each of them. Behind both ``heads`` and what is written to ``out`` there are SLACK bytes more.
     """
     at, odd = _ZERO, _ZERO
     for i in range(lengths.shape[1]):
         for j in range(lengths.shape[0]):
+            asked = ~_ZERO if quoted[j] else _ZERO
             head, size = at, _U(starts[j + 1] - starts[j])
             while at < head + size:
                 put_word(out, at, get_word(heads, _U(starts[j]) + at - head))
@@ -55,7 +56,7 @@ def json_rows(handles, lengths, quoted, heads, starts, out):
             words = words_at(handles[j], 0)
             if size <= SHORT:
                 low, high = put_short(words, i, out, at)
-                odd |= escapes(_first(low, size)) | escapes(_first(high, size - 8))
+                odd |= (escapes(_first(low, size)) | escapes(_first(high, size - 8))) & asked
                 at += _U(size)
             else:
                 source = bytes_at(handles[j], 1 + (words[2 * i + 1] & 0xFFFFFFFF))
@@ -64,11 +65,11 @@ def json_rows(handles, lengths, quoted, heads, starts, out):
                 # the last word may repeat some bytes of the one before it
                 word = get_word(source, begin + _U(size) - _EIGHT)
                 put_word(out, end, word)
-                odd |= escapes(word)
+                odd |= escapes(word) & asked
                 while at < end:
                     word = get_word(source, begin)
                     put_word(out, at, word)
-                    odd |= escapes(word)
+                    odd |= escapes(word) & asked
                     at += _EIGHT
                     begin += _EIGHT
                 at = end + _EIGHT

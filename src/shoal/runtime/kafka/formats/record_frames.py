@@ -15,6 +15,8 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from shoal.connect.json_out import Cells, rows_of
+from shoal.core.arrow import FEW
 from shoal.core.cells import SUPPRESSED
 from shoal.core.columns import CARRIED
 from shoal.core.errors import PolicyError
@@ -93,8 +95,31 @@ class RecordFrames:
 
     def write(self, frame: pl.DataFrame) -> Lines:
         """One JSON record per row."""
+        if not frame.height:
+            return Lines.of([])
+        fields = self._output.fields.items()
+        # few rows are not worth compiling anything
+        if fields and frame.height >= FEW:
+            made = rows_of([self._cells(name, below, frame) for name, below in fields])
+            if made is not None:
+                return Lines.split(made)
         # no line end stands in a line: all at once, and parted again, costs less than one by one
-        return Lines.split(self._encoder.encode_lines(self._objects(self._output, frame)) if frame.height else b"")
+        return Lines.split(self._encoder.encode_lines(self._objects(self._output, frame)))
+
+    def _cells(self, name: str, node: Node, frame: pl.DataFrame) -> Cells:
+        """The values of a field, as :meth:`_values` has them."""
+        made = node.leaf in self._made and node.leaf not in self._columns
+        if node.leaf is None or not (made or not self._view.is_hidden(node)):
+            return Cells.of(name, self._values(node, frame))
+        if node.leaf in self._free and not made:
+            return Cells(self._encode(name), frame[node.leaf], False)
+        plain = frame.schema[node.leaf] != pl.Float64 and not self._as_it_came(node.leaf)
+        return Cells.of(name, frame[node.leaf] if plain else self._values(node, frame))
+
+    def _as_it_came(self, name: str) -> bool:
+        """Whether a column holds times whose spelling says whether they are numbers."""
+        column = self._columns.get(name)
+        return column is not None and column.type is None and column.role == "time" and name not in self._view.masks
 
     def _framed(self, rows: list[Any]) -> pl.DataFrame:
         return pl.DataFrame([self._column(name, column, rows) for name, column in self._columns.items()])
@@ -135,7 +160,7 @@ class RecordFrames:
         column = self._view.schema[node.leaf]
         if frame.schema[node.leaf] == pl.Float64 and column.type is None:
             return [int(v) if v is not None and v.is_integer() else v for v in values]
-        if column.type is None and column.role == "time" and node.leaf not in self._view.masks:
+        if self._as_it_came(node.leaf):
             return _times(frame[node.leaf], values)
         return values
 

@@ -65,6 +65,11 @@ class Disguise:
         self._blocks, self._drawn = NO_BLOCKS  # those asked for last, and what they drew
         self._secret = keys.derive(DEFAULT, "view records", role=view.name, domain=source)
 
+    @property
+    def alone(self) -> bool:
+        """Whether the view has one partition, which all records go to."""
+        return self._partitions == 1
+
     def dress(self, record: Record, value: bytes | None, *, by: bytes | None = None) -> Outgoing | None:
         """The outgoing record; none for a tombstone whose key the role does not see.
 
@@ -88,12 +93,12 @@ class Disguise:
             made = Dressed.of(d for r, v in pairs if (d := self.dress(r, v)) is not None)
             return made if times is not None else made.untimed()
         stood = Records.of(records)
-        partitions = self.partitions_at(stood.partitions, stood.offsets) if self._partitions > 1 else None
+        partitions = self.partitions_at(stood.partitions, stood.offsets) if not self.alone else None
         return Dressed(values, partitions, times)
 
     def partition_by(self, by: bytes) -> int:
         """The partition drawn by the role's own key from something that must share one: a key, a group."""
-        return 0 if self._partitions == 1 else int.from_bytes(self._hash(b"place", by), "big") % self._partitions
+        return 0 if self.alone else int.from_bytes(self._hash(b"place", by), "big") % self._partitions
 
     def partition_at(self, partition: int, offset: int) -> int:
         """Where a record without a key goes: drawn by the role's own key from where it stood, a block per hash."""

@@ -17,7 +17,7 @@ import polars as pl
 from shoal.core.columns import CARRIED
 from shoal.core.errors import PolicyError, ShoalError
 from shoal.core.keys import KeyRing
-from shoal.core.lines import Lines
+from shoal.core.lines import Lines, Numbers
 from shoal.core.schema import Column, Schema
 from shoal.core.sealed_state import opened
 from shoal.policy.document import Policy, View
@@ -227,7 +227,7 @@ class MethodRunner:
             kept = kept.take(np.delete(np.arange(len(records)), refused))
         if len(kept):
             self._sent.append((self._runner.first, int(kept.timestamps[0])))
-            beside = [pl.Series(OFFSET, kept.offsets), pl.Series(KEY, self._keys(kept), dtype=pl.String)]
+            beside = [pl.Series(OFFSET, kept.offsets), self._keys(kept)]
             self._runner.feed(pl.DataFrame([*frame.get_columns(), *beside]))
         return self._published(), [records[at] for at in refused]
 
@@ -289,10 +289,10 @@ class MethodRunner:
         beside = self._runner.beside
         return (0, 0) if beside is None else (beside.checked, beside.unjudged)
 
-    def _keys(self, records: Records) -> list[str | None]:
+    def _keys(self, records: Records) -> pl.Series:
         if records.keys is None or not self._disguise.keeps_keys:
-            return [None] * len(records)
-        return [None if key is None else key.hex() for key in records.keys]
+            return pl.repeat(None, len(records), dtype=pl.String, eager=True).alias(KEY)
+        return pl.Series(KEY, [None if key is None else key.hex() for key in records.keys], dtype=pl.String)
 
     def _published(self) -> Dressed:
         out = Dressed()
@@ -308,25 +308,32 @@ class MethodRunner:
         """Released rows as their topic carries them, timed by their commit."""
         # a row that tells several records stands nowhere in the source: its group draws its partition
         stands = OFFSET in frame.columns
-        keys: list[bytes | None] = [None] * frame.height
-        if self._disguise.keeps_keys and stands:
-            keys = [None if key is None else bytes.fromhex(key) for key in frame[KEY].to_list()]
+        keys: list[bytes | None] | None = None
+        if self._disguise.keeps_keys:
+            told = frame[KEY].to_list() if stands else [None] * frame.height
+            keys = [None if key is None else bytes.fromhex(key) for key in told]
         if self._box:
-            # many rows share a group: its partition is drawn once
-            boxes = frame.select(self._box).rows()
-            drawn = {box: self._disguise.partition_by(msgspec.json.encode(box)) for box in set(boxes)}
-            shown = list(map(self._disguise.key_of, keys)) if self._disguise.keeps_keys else None
-            places = np.fromiter((drawn[box] for box in boxes), np.int64, len(boxes))
-            return Dressed(values, places, np.full(len(values), UNTIMED), shown)
+            shown = None if keys is None else list(map(self._disguise.key_of, keys))
+            return Dressed(values, self._places(frame.select(self._box)), np.full(len(values), UNTIMED), shown)
         offsets = frame[OFFSET].fill_null(0).to_numpy() if stands else np.zeros(frame.height, np.int64)
         here, untimed = np.full(frame.height, self._partition), np.full(frame.height, UNTIMED)
-        records = Records(values, here, offsets, untimed, keys if self._disguise.keeps_keys else None)
+        records = Records(values, here, offsets, untimed, keys)
         if min(numbers, default=0) >= 0:
             return self._disguise.dress_many(records, values, None)
         # what was invented draws its own partition
         placed = [value if number < 0 else None for value, number in zip(values, numbers, strict=True)]
         made = zip(records, values, placed, strict=True)
         return Dressed.of(d for r, value, by in made if (d := self._disguise.dress(r, value, by=by)) is not None)
+
+    def _places(self, boxes: pl.DataFrame) -> Numbers:
+        """Where rows go: their group draws their partition, so that it tells nobody apart in it."""
+        if self._disguise.alone:
+            return np.zeros(boxes.height, np.int64)
+        # many rows share a group, and mostly stand together: its partition is drawn once
+        lengths = boxes.select(pl.struct(pl.all()).rle().struct.field("len")).to_series().to_numpy()
+        found = boxes[np.cumsum(lengths) - lengths].rows()
+        drawn = {box: self._disguise.partition_by(msgspec.json.encode(box)) for box in set(found)}
+        return np.repeat(np.array([drawn[box] for box in found], np.int64), lengths)
 
     def _numbered(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Numbers that a method gives to groups or curves, told apart from those of other partitions."""

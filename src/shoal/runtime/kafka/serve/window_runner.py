@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import compress
 
 import msgspec
 import numpy as np
@@ -96,11 +95,11 @@ class WindowRunner:
         self._held.take([number for number, _, _ in decided.withheld])
         for _, _, reason in decided.withheld:
             self._withhold(reason)
-        if max(map(len, values), default=0) > ROOM:
-            fits = [len(value) <= ROOM for value in values]
-            for _ in range(fits.count(False)):
+        if values.longest > ROOM:
+            fits = np.flatnonzero(values.lengths <= ROOM)
+            for _ in range(len(values) - len(fits)):
                 self._withhold("too large")
-            values, origins = list(compress(values, fits)), origins.take(np.flatnonzero(fits))
+            values, origins = values.take(fits), origins.take(fits)
         return self._disguise.dress_many(origins, values, None)
 
     def _withhold(self, reason: str) -> None:
