@@ -40,7 +40,7 @@ def json_lines(frame: pl.DataFrame) -> bytes | memoryview:
         out = io.BytesIO()
         frame.write_ndjson(out)
         return out.getvalue()
-    return found
+    return found.data.data
 
 
 class Cells(NamedTuple):
@@ -66,11 +66,11 @@ class Cells(NamedTuple):
         return cls(_encode(name), pieces(lines.data, lines.starts, lines.lengths), False)
 
 
-def rows_of(columns: Sequence[Cells]) -> memoryview | None:
+def rows_of(columns: Sequence[Cells]) -> Lines | None:
     """Rows as JSON lines; None where a text needs an escape, or where kernels are not compiled.
 
-    >>> rows_of([Cells.of("who", pl.Series(["ada", None])), Cells.of("n", [7, 8])]).tobytes()
-    b'{"who":"ada","n":7}\\n{"who":null,"n":8}\\n'
+    >>> list(rows_of([Cells.of("who", pl.Series(["ada", None])), Cells.of("n", [7, 8])]))
+    [b'{"who":"ada","n":7}', b'{"who":null,"n":8}']
     """
     views = [Views.of(column.texts) for column in columns]
     heads = [(b"," if at else b"{") + column.name + b":" for at, column in enumerate(columns)]
@@ -80,7 +80,7 @@ def rows_of(columns: Sequence[Cells]) -> memoryview | None:
     lengths = np.stack([view.lengths for view in there])
     # each cell with two quotes, or as null; each line with its end
     room = int(np.maximum(lengths, 2).sum()) + lengths.shape[1] * (2 + sum(len(head) + 2 for head in heads)) + SLACK
-    out = np.empty(room, np.uint8)
+    out, sizes = np.empty(room, np.uint8), np.empty(lengths.shape[1], np.int64)
     written = json_rows(
         np.array([view.handle for view in there], np.int64),
         lengths,
@@ -88,11 +88,12 @@ def rows_of(columns: Sequence[Cells]) -> memoryview | None:
         np.frombuffer(b"".join([*heads, bytes(SLACK)]), np.uint8),
         np.cumsum([0, *map(len, heads)], dtype=np.int64),
         out,
+        sizes,
     )
-    return None if written == ESCAPES else memoryview(out)[:written]  # type: ignore[arg-type]
+    return None if written == ESCAPES else Lines.behind(out[:written], sizes)
 
 
-def _copied(columns: Sequence[pl.Series]) -> memoryview | None:
+def _copied(columns: Sequence[pl.Series]) -> Lines | None:
     names = [json.dumps(column.name, ensure_ascii=False).encode() for column in columns]
     # polars has its own way with names that need an escape
     if any(b"\\" in name for name in names):

@@ -58,7 +58,7 @@ class Lines(Sequence[Any]):
         return cls.behind(buffer, lengths)
 
     @classmethod
-    def split(cls, text: bytes | memoryview) -> Lines:
+    def split(cls, text: bytes) -> Lines:
         """The lines of a text, all of which have their ends.
 
         >>> list(Lines.split(b"ab\\n\\nc\\n"))

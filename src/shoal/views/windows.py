@@ -335,7 +335,7 @@ class WindowGate:
         # few rows are not worth compiling anything
         written = rows_of([Cells.of(c.name, c) for c in data.get_columns()]) if data.height >= WORTH_COMPILING else None
         if written is not None:
-            return Lines.split(written)
+            return written
         made = struct_of(tree(data.columns))
         rows = list(map(made, *(column.to_list() for column in data.get_columns())))
         # no line end stands in a line: all at once, and parted again, costs less than one by one

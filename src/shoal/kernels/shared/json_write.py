@@ -28,15 +28,17 @@ def _first(word, size):
 
 
 @kernel
-def json_rows(handles, lengths, quoted, heads, starts, out):
+def json_rows(handles, lengths, quoted, heads, starts, out, sizes):
     """Write rows as JSON lines; how many bytes, or ESCAPES if a text needs an escape. O(bytes).
 
     Column j's texts are at ``handles[j]``, ``lengths[j, i]`` bytes each, below 0 where missing; ``quoted[j]`` says
     whether they are texts in JSON, too, or stand as they are. ``heads[starts[j] : starts[j + 1]]`` stands before
-    each of them. Behind both ``heads`` and what is written to ``out`` there are SLACK bytes more.
+    each of them. Behind both ``heads`` and what is written to ``out`` there are SLACK bytes more. ``sizes`` becomes the
+    length of each line without its end.
     """
     at, odd = _ZERO, _ZERO
     for i in range(lengths.shape[1]):
+        begun = at
         for j in range(lengths.shape[0]):
             asked = ~_ZERO if quoted[j] else _ZERO
             head, size = at, _U(starts[j + 1] - starts[j])
@@ -79,6 +81,7 @@ def json_rows(handles, lengths, quoted, heads, starts, out):
         out[at] = CLOSES
         out[at + _ONE] = NEWLINE
         at += _U(2)
+        sizes[i] = np.int64(at - begun) - 1
         if odd != _ZERO:
             return ESCAPES
     return np.int64(at)

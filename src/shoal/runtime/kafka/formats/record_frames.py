@@ -102,7 +102,7 @@ class RecordFrames:
         if fields and frame.height >= FEW:
             made = rows_of([self._cells(name, below, frame) for name, below in fields])
             if made is not None:
-                return Lines.split(made)
+                return made
         # no line end stands in a line: all at once, and parted again, costs less than one by one
         return Lines.split(self._encoder.encode_lines(self._objects(self._output, frame)))
 
@@ -113,8 +113,12 @@ class RecordFrames:
             return Cells.of(name, self._values(node, frame))
         if node.leaf in self._free and not made:
             return Cells(self._encode(name), frame[node.leaf], False)
-        plain = frame.schema[node.leaf] != pl.Float64 and not self._as_it_came(node.leaf)
-        return Cells.of(name, frame[node.leaf] if plain else self._values(node, frame))
+        column = frame[node.leaf]
+        if self._as_it_came(node.leaf):
+            # a missing one is written as one in any case
+            numbers = column.str.contains(f"^(?:{_JSON_NUMBER.pattern})$").all()
+            return Cells(self._encode(name), column, False) if numbers else Cells.of(name, self._values(node, frame))
+        return Cells.of(name, column if column.dtype != pl.Float64 else self._values(node, frame))
 
     def _as_it_came(self, name: str) -> bool:
         """Whether a column holds times whose spelling says whether they are numbers."""

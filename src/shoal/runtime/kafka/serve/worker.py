@@ -74,7 +74,7 @@ class Worker:
         keys: KeyRing,
         *,
         commit_every: float = 0.5,
-        batch: int = 10_000,  # frames of fewer records cost more a record
+        batch: int = 20_000,  # frames of fewer records cost more a record
         membership: Membership = ALONE,
         codec: Codec | None = None,
         counters: Counters | None = None,
