@@ -258,6 +258,9 @@ class Worker:
             return
         if not records.follow(self._reached | self._positions):
             raise LostError("records came twice, or in another order", where="kafka")
+        reached = records.reached()
+        if not reached.keys() <= self._assignment:
+            raise LostError("records came of a partition that is not ours", where="kafka")
         if self._upto is not None:
             upto = whole(self._upto.get(partition, 0) for partition in records.partitions.tolist())
             self._done |= {*records.partitions[records.offsets >= upto].tolist()}
