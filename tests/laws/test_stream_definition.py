@@ -175,11 +175,11 @@ def test_on_a_topic_a_former_snapshot_is_known_by_its_name(tmp_path):
     records = [Record(0, n, None, row.encode(), n) for n, row in enumerate(events(9).write_ndjson().splitlines())]
     whole = MethodRunner(policy, "m", 0, KEYS, disguise, None)
     begun = MethodRunner(policy, "m", 0, KEYS, disguise, None)
-    told, first = whole.push(records)[0].columns.values, begun.push(records[:5])[0].columns.values
+    told, first = whole.push(records)[0].values, begun.push(records[:5])[0].values
     inside = msgspec.msgpack.decode(begun.snapshot())
     former = inside[2].to_bytes(8, "little") + inside[4]
     again = MethodRunner(policy, "m", 0, KEYS, disguise, former)
-    assert [*first, *again.push(records[5:])[0].columns.values] == told
+    assert [*first, *again.push(records[5:])[0].values] == told
 
 
 def test_a_changed_tree_is_refused_before_anything_is_touched(tmp_path):

@@ -78,6 +78,11 @@ class Dressed:
             self._parts = [Columns(values, places, times, keys)]
         return self._parts[0]
 
+    @property
+    def values(self) -> Lines:
+        """The value of each, which may be none."""
+        return self.columns.values
+
     def __len__(self) -> int:
         return self._count
 
