@@ -110,11 +110,13 @@ class Flat:
 def _column(kind: int, data: NDArray[np.uint8], values: NDArray[Any], lengths: NDArray[np.int64]) -> pl.Series:
     if kind >= TEXT:
         doubtful = np.flatnonzero(lengths <= DOUBTFUL) if kind > TEXT else values[:0]
+        told = None
         if len(doubtful):
-            told = _spelled(kind, data, values[doubtful], DOUBTFUL - lengths[doubtful])
-            lengths[doubtful] = 0
+            sizes = DOUBTFUL - lengths[doubtful]
+            told = _spelled(kind, data, values[doubtful], sizes)
+            lengths[doubtful] = sizes if told is None else 0
         found = pieces(data, values, lengths)  # memory of its own: what is not published must not lie beside what is
-        if len(doubtful):
+        if told is not None:
             found = found.scatter(doubtful, told)
         return found.fill_null("null") if kind == WRITTEN and found.null_count() else found
     missing = lengths == MISSING
@@ -122,11 +124,21 @@ def _column(kind: int, data: NDArray[np.uint8], values: NDArray[Any], lengths: N
     return found.set(pl.Series(missing), None) if missing.any() else found
 
 
-def _spelled(kind: int, data: NDArray[np.uint8], starts: NDArray[Any], lengths: NDArray[np.int64]) -> list[str]:
-    """Numbers in unusual spellings, each by itself, as the decoder and the encoder of records have them."""
+def _spelled(kind: int, data: NDArray[np.uint8], starts: NDArray[Any], lengths: NDArray[np.int64]) -> list[str] | None:
+    """Numbers in unusual spellings, each by itself, as the decoder and the encoder of records have them.
+
+    None if that is how they are spelled, as nearly always those are that are only long.
+    """
     raw = data.tobytes()
     each = [raw[at : at + long] for at, long in zip(starts.tolist(), lengths.tolist(), strict=True)]
-    read = _SINGLES.decode(b"[%s]" % b",".join(each))
+    together = b"[%s]" % b",".join(each)
+    read = _SINGLES.decode(together)
+    if kind == WRITTEN:
+        same = msgspec.json.encode(read) == together
+    else:  # a whole number is told without its .0
+        same = b".0," not in together and b".0]" not in together and f"{read}".replace(" ", "") == together.decode()
+    if same:
+        return None
     return [str(msgspec.json.encode(value), "utf-8") if kind == WRITTEN else text_of(value) for value in read]
 
 

@@ -17,7 +17,7 @@ from shoal.connect.kafka import UnboundError
 from shoal.core.errors import ShoalError
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.lines import Lines, Numbers
-from shoal.core.sealed_state import opened, seal, unseal
+from shoal.core.sealed_state import is_anew, opened, seal_anew, unseal, unseal_anew
 from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.serve.source_records import Record, Records, whole
 
@@ -180,12 +180,13 @@ class BlockCodec:
 
     def sealed(self, block: Block | Packed) -> bytes:
         """A block as its topic carries it."""
-        return seal(msgspec.msgpack.encode(block), KIND, self._key)
+        return seal_anew(msgspec.msgpack.encode(block), KIND, self._key)
 
     def decode(self, value: bytes) -> bytes:
         """See :class:`~shoal.runtime.kafka.formats.codec.Codec`."""
         try:
-            return opened(lambda key: unseal(value, KIND, key, where="regions"), [self._key, *self._older])
+            how = unseal_anew if is_anew(value) else unseal  # as former versions sealed them
+            return opened(lambda key: how(value, KIND, key, where="regions"), [self._key, *self._older])
         except ShoalError as error:
             hint = "who else may write to it? `shoal serve status` says what is refused"
             raise SealedError(error.message, where="the topic of regions", hint=hint) from None

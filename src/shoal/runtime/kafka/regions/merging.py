@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from shoal.core.lines import Numbers
-from shoal.runtime.kafka.regions.blocks import UNTIMED, Entries, Entry, Mark, Opened, SealedError, block_of
+from shoal.runtime.kafka.regions.blocks import UNTIMED, Entries, Entry, Mark, Opened, Packed, SealedError, block_of
 from shoal.runtime.kafka.serve.dressed import Dressed
 from shoal.runtime.kafka.serve.source_records import Record
 
@@ -32,11 +32,12 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     """Everything a region knows."""
 
     inner: bytes
-    waiting: list[Entry]
+    waiting: list[Entry]  # as former versions wrote them, one by one
     marks: list[Mark]
     passed: int
     quiet: int
     refused: list[Entry]
+    packed: Packed | None = None  # those that wait
 
 
 class RegionRunner:
@@ -48,7 +49,10 @@ class RegionRunner:
     def __init__(self, inner: MethodRunner, view: str, region: int, state: State | None) -> None:
         self.inner = inner
         self._view, self._region = view, region
-        self._waiting = Entries.of(state.waiting if state is not None else [])
+        waits = [] if state is None else [Entries.of(state.waiting)]
+        if state is not None and state.packed is not None:
+            waits.append(state.packed.entries())
+        self._waiting = Entries.joined(waits)
         self._marks = {mark.partition: mark for mark in state.marks} if state is not None else {}
         self._passed = state.passed if state is not None else UNTIMED  # the time up to which records went on
         self._quiet = state.quiet if state is not None else 0
@@ -83,7 +87,8 @@ class RegionRunner:
     def snapshot(self) -> bytes:
         """See :class:`~shoal.runtime.kafka.serve.stateful.Stateful`."""
         marks = list(self._marks.values())
-        state = State(self.inner.snapshot(), self._waiting.each(), marks, self._passed, self._quiet, self._refused)
+        packed = Packed.of_entries(self._view, self._region, 0, [], self._waiting)
+        state = State(self.inner.snapshot(), [], marks, self._passed, self._quiet, self._refused, packed)
         return msgspec.msgpack.encode(state)
 
     @property

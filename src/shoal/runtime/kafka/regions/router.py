@@ -160,10 +160,12 @@ def _parts(entries: Entries) -> Iterator[Entries]:
     sizes = entries.values.lengths + ROOM
     if entries.keys is not None:
         sizes = sizes + whole(len(key or b"") for key in entries.keys)
-    begin = size = 0
-    for at, length in enumerate(sizes.tolist()) if sizes.sum() > LARGEST else ():
-        if at > begin and size + length > LARGEST:
-            yield entries[begin:at]
-            begin, size = at, 0
-        size += length
+    begin, reached = 0, np.cumsum(sizes)
+    while begin < len(entries) and int(reached[-1] - (reached[begin - 1] if begin else 0)) > LARGEST:
+        upto = LARGEST + (int(reached[begin - 1]) if begin else 0)
+        end = max(begin + 1, int(np.searchsorted(reached, upto, "right")))
+        if end >= len(entries):
+            break
+        yield entries[begin:end]
+        begin = end
     yield entries[begin:] if begin else entries

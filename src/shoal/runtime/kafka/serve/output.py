@@ -27,8 +27,8 @@ COARSE = 60_000  # milliseconds
 ROOM = (
     950_000  # bytes of a value: masks may make it longer, and clients and brokers take a million unless told otherwise
 )
-BLOCK = 16  # neighbours in the source whose partitions one hash draws, four bytes each
-KNOWN = 32_768  # blocks whose partitions are kept: records of a region come from many partitions in turns
+BLOCK = 512  # neighbours in the source whose partitions are drawn together, four bytes each
+KNOWN = 1024  # blocks whose partitions are kept: records of a region come from many partitions in turns
 SHIFT = 60 - 20  # a block's number is its partition's, moved up by so many bits, and its own
 NO_BLOCKS = (np.full(1, -1), np.zeros((1, BLOCK), np.int64))  # one that no record stands in: never none at all
 
@@ -64,6 +64,7 @@ class Disguise:
         self._partitions = partitions
         self._blocks, self._drawn = NO_BLOCKS  # those asked for last, and what they drew
         self._secret = keys.derive(DEFAULT, "view records", role=view.name, domain=source)
+        self._places = self._hash(b"places", b"", 32)
 
     @property
     def alone(self) -> bool:
@@ -101,7 +102,7 @@ class Disguise:
         return 0 if self.alone else int.from_bytes(self._hash(b"place", by), "big") % self._partitions
 
     def partition_at(self, partition: int, offset: int) -> int:
-        """Where a record without a key goes: drawn by the role's own key from where it stood, a block per hash."""
+        """Where a record without a key goes: drawn by the role's own key from where it stood."""
         return int(self.partitions_at(np.array([partition]), np.array([offset]))[0])
 
     def partitions_at(self, partitions: Numbers, offsets: Numbers) -> Numbers:
@@ -124,13 +125,22 @@ class Disguise:
             self._blocks, self._drawn = NO_BLOCKS
             known[:] = False
         more = np.unique(blocks[~known])
-        draws = b"".join(self._hash(b"place", b"%d:%d" % divmod(b, 1 << SHIFT), 4 * BLOCK) for b in more.tolist())
+        draws = b"".join(map(self._draws, more.tolist()))
         every = np.concatenate([self._blocks, more])
         order = np.argsort(every, kind="stable")
         self._blocks = every[order]
         drawn = np.frombuffer(draws, ">u4").astype(np.int64).reshape(-1, BLOCK)
         self._drawn = np.concatenate([self._drawn, drawn])[order]
         return np.searchsorted(self._blocks, blocks)
+
+    def _draws(self, block: int) -> bytes:
+        """What a block's records draw by: a stream of AES, of which a few thousand bytes cost as much as one hash."""
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        partition, number = divmod(block, 1 << SHIFT)
+        begin = partition.to_bytes(4, "big") + number.to_bytes(8, "big") + bytes(4)  # behind it the stream counts
+        drawn: bytes = Cipher(algorithms.AES(self._places), modes.CTR(begin)).encryptor().update(bytes(4 * BLOCK))
+        return drawn
 
     def shuffle(self, outgoing: Dressed, commit: bytes) -> Dressed:
         """The records of one commit in an order of the role's own."""

@@ -46,6 +46,8 @@ class Transactions:
                 # a commit sends all at once, whatever this says; while records linger for milliseconds only, the client
                 # asks again and again whether it is time, which costs as much as sending them
                 "linger.ms": LINGER,
+                # a commit of regions brings more than its default, and waits in steps for room
+                "queue.buffering.max.messages": 1_000_000,
                 "error_cb": self._failed.append,
             }
         )
