@@ -22,7 +22,7 @@ from scripts.kafka.broker import available
 from shoal.policy.load import load
 from shoal.runtime.kafka.regions.stages import worker_of
 
-RECORDS = int(os.environ.get("SHOAL_BENCH_RECORDS", "60000"))
+RECORDS = int(os.environ.get("SHOAL_BENCH_RECORDS", "600000"))
 POLICY = """
 dataset: visits
 source: {use: kafka, topic: TOPIC, properties: admin.properties}

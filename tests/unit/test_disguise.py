@@ -50,6 +50,13 @@ def test_many_are_dressed_like_each_in_any_order_and_by_anyone(batch, key, parti
         assert made.key is None or key != "drop"
 
 
+def test_records_from_far_apart_are_placed_as_each_by_itself():
+    many, batch = disguise(), [Record(at % 3, at * 5_000, None, None, 0) for at in range(1_500)]
+    placed = [made.partition for made in many.dress_many(batch, [b""] * len(batch), None)]
+    assert placed == [disguise().partition_at(r.partition, r.offset) for r in batch[:40]] + placed[40:]
+    assert placed == [many.partition_at(r.partition, r.offset) for r in batch]
+
+
 def test_places_are_spread_evenly_and_say_nothing_about_another_role():
     batch = [Record(0, at, None, None, 0) for at in range(30_000)]
     values = [b""] * len(batch)

@@ -44,7 +44,11 @@ def json_lines(frame: pl.DataFrame) -> bytes | memoryview:
 
 
 class Cells(NamedTuple):
-    """A column of JSON rows: its name as JSON, the texts of its cells, and whether they are texts in JSON, too."""
+    """A column of JSON rows: its name as JSON, the texts of its cells, and whether they are texts in JSON, too.
+
+    >>> [bytes(line) for line in rows_of([Cells(b'"n"', pl.Series(["1.50"]), False)])]
+    [b'{"n":1.50}']
+    """
 
     name: bytes
     texts: pl.Series

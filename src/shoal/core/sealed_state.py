@@ -128,7 +128,11 @@ def is_anew(state: bytes) -> bool:
 
 
 def unseal_anew(state: bytes, kind: str, key: bytes, *, where: str = "snapshot") -> bytes:
-    """The content of what :func:`seal_anew` wrote, or an error that says why not."""
+    """The content of what :func:`seal_anew` wrote, or an error that says why not.
+
+    >>> unseal_anew(seal_anew(b"records", "example", bytes(32)), "example", bytes(32))
+    b'records'
+    """
     from cryptography.exceptions import InvalidTag
 
     begin = len(ANEW_FORMAT) + SALT

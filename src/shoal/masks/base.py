@@ -150,7 +150,10 @@ class Running:
 
     def many(self, values: pl.Series, *by: pl.Series) -> pl.Series:
         """The masked column. By default one call per distinct value, or per row if other columns are read."""
+        import numpy as np
         import polars as pl
+
+        from shoal.core.distinct import different
 
         dtype = dtype_of(self.type)
         if self.by:  # equal values may be masked differently, so nothing can be shared between rows
@@ -158,12 +161,11 @@ class Running:
             one, nulls = self.one, self.nulls
             out = [None if row[0] is None and not nulls else one(*row) for row in rows]
             return pl.Series(values.name, out, dtype=dtype)
-        distinct = values.unique()
-        out = [None if v is None and not self.nulls else self.one(v) for v in distinct.to_list()]
-        table = pl.DataFrame({"was": distinct, "is": pl.Series(out, dtype=dtype)})
-        # a join, not `replace`: a null has an answer of its own where `nulls` says so
-        found = pl.DataFrame({"was": values}).join(table, on="was", how="left", nulls_equal=True, maintain_order="left")
-        return found["is"].alias(values.name)
+        some, codes = different(values)
+        # behind the answers for values, where -1 finds it: the one for none
+        missing = self.nulls and bool((codes < 0).any())
+        out = [*map(self.one, some.to_list()), self.one(None) if missing else None]
+        return pl.Series(values.name, out, dtype=dtype)[np.where(codes < 0, len(some), codes)]
 
     def expression(self, column: pl.Expr, *by: pl.Expr) -> pl.Expr:
         """The masked column as a polars expression."""

@@ -206,11 +206,13 @@ class RunningZ(Running):
         reasons = next(iter(decided.values())).reasons
         self._dropped += np.bincount(reasons[~released], minlength=16)
         self._released += int(released.sum())
-        frame = batch.frame.with_columns(
-            [c.text(np.ascontiguousarray(levels[:, at])).alias(name) for at, (name, c) in enumerate(coded.items())]
-        )
+        texts = {name: c.text(np.ascontiguousarray(levels[:, at])) for at, (name, c) in enumerate(coded.items())}
+        # column by column: an expression is planned for longer than it takes to choose from a few thousand rows
+        columns = [texts[c.name].alias(c.name) if c.name in texts else c for c in batch.frame.get_columns()]
+        frame = pl.DataFrame(columns)
         keep = released if self.spec.withheld == "drop" else np.ones(n, np.bool_)
-        out = frame if keep.all() else frame.filter(pl.Series(keep))
+        chosen = pl.Series(keep)
+        out = frame if keep.all() else pl.DataFrame([c.filter(chosen) for c in columns])
         numbers = batch.first + np.arange(n, dtype=np.int64)
         events = numbers[keep]
         if self._faces is not None:

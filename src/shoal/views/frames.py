@@ -99,10 +99,8 @@ class FrameGate:
 
     def _applied(self, frame: pl.DataFrame, windows: Sequence[tuple[int, int]] | None) -> Masked:
         try:
-            # beside the frame first: a select of constants alone would forget how many rows there are
             frame = self.fit(frame)
-            data = frame.lazy().with_columns(self.expressions()).collect()
-            data = data.select(list(self._top()))
+            data = self._viewed(frame)
         except pl.exceptions.PolarsError as error:
             # the engine quotes values in its errors: say what, not which
             raise InputError(
@@ -123,6 +121,33 @@ class FrameGate:
             kept, data = self._windows(frame, data, people)
         subjects = people[kept].cast(pl.String) if people is not None else None
         return Masked(cleaned(data[kept]), rows[kept], subjects, frame.height - len(kept))
+
+    def _viewed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The columns that the role sees.
+
+        To plan an expression costs more than to mask a few thousand values, so columns that need none have none.
+        """
+        top = self._top()
+        made = {name: found for name, node in top.items() if (found := self._column(node, frame)) is not None}
+        others = [self._expressed(n, pl.col(name)).alias(name) for name, n in top.items() if name not in made]
+        # beside the frame: a select of constants alone would forget how many rows there are
+        beside = frame.lazy().with_columns(others).collect() if others else frame
+        return pl.DataFrame([made[name] if name in made else beside[name] for name in top])
+
+    def _column(self, node: Node, frame: pl.DataFrame) -> pl.Series | None:
+        """What a role sees of a column, where that takes no expression."""
+        name = node.leaf
+        if name is None or name not in self._flat or name not in frame:
+            return None
+        if self.view.is_hidden(node):
+            text = pl.Series(name, [None if self.view.hidden == "null" else SUPPRESSED], dtype=pl.String)
+            return text.new_from_index(0, frame.height)
+        mask = self._masks.get(name)
+        if mask is None or isinstance(mask, RunningWindow):
+            return frame[name]
+        if type(mask).expression is not Running.expression or not self._flat.issuperset(mask.by):
+            return None
+        return mask.many(frame[name], *(frame[other] for other in mask.by)).alias(name)
 
     def _people(self, frame: pl.DataFrame, subject: str) -> pl.Series:
         # a column that is there costs less than an expression about it

@@ -1,4 +1,4 @@
-"""Texts that are plain decimal numbers, read at once."""
+"""Texts that are decimal numbers, read or recognized at once."""
 
 import numpy as np
 
@@ -34,5 +34,31 @@ def plain_numbers(data, starts, lengths, out):
             return False
         out[row] = decimal(digits, _U(max(decimals, 0)))
         if out[row] != out[row]:
+            return False
+    return True
+
+
+@kernel
+def json_numbers(data, starts, lengths):
+    """Whether all texts that are there are numbers as JSON spells them, without an exponent. O(bytes)."""
+    for row in range(starts.size):
+        if lengths[row] < 0:
+            continue
+        at, end = starts[row], starts[row] + lengths[row]
+        if at < end and data[at] == 45:
+            at += 1
+        begin = at
+        while at < end and 48 <= data[at] < 58:
+            at += 1
+        if at == begin or (data[begin] == 48 and at - begin > 1):
+            return False  # no digit, or a zero before others
+        if at < end and data[at] == 46:
+            begin = at + 1
+            at = begin
+            while at < end and 48 <= data[at] < 58:
+                at += 1
+            if at == begin:
+                return False
+        if at < end:
             return False
     return True

@@ -16,7 +16,7 @@ import msgspec
 import polars as pl
 
 from shoal.connect.json_out import Cells, rows_of
-from shoal.core.arrow import FEW
+from shoal.core.arrow import FEW, raw_texts
 from shoal.core.cells import SUPPRESSED
 from shoal.core.columns import CARRIED
 from shoal.core.errors import PolicyError
@@ -24,6 +24,7 @@ from shoal.core.keys import KeyRing
 from shoal.core.lines import Lines
 from shoal.core.schema import Column, Schema
 from shoal.core.time import PER_SECOND, SECOND, scale
+from shoal.kernels.shared.decimal_texts import json_numbers
 from shoal.masks.base import dtype_of, text_of
 from shoal.policy.paths import EACH, Node, tree
 from shoal.runtime.kafka.formats.flat_records import FlatRecords
@@ -116,8 +117,11 @@ class RecordFrames:
         column = frame[node.leaf]
         if self._as_it_came(node.leaf):
             # a missing one is written as one in any case
-            numbers = column.str.contains(f"^(?:{_JSON_NUMBER.pattern})$").all()
-            return Cells(self._encode(name), column, False) if numbers else Cells.of(name, self._values(node, frame))
+            return (
+                Cells(self._encode(name), column, False)
+                if _all_numbers(column)
+                else Cells.of(name, self._values(node, frame))
+            )
         return Cells.of(name, column if column.dtype != pl.Float64 else self._values(node, frame))
 
     def _as_it_came(self, name: str) -> bool:
@@ -173,9 +177,15 @@ def _times(texts: pl.Series, values: list[Any]) -> list[Any]:
     """Times without a type as they came: those that are numbers as numbers, in their own spelling."""
     if texts.str.contains(_SHORT_WHOLE).all():  # a missing one is written as one in any case
         return texts.cast(pl.Int64).to_list()
-    if not texts.has_nulls() and texts.str.contains(f"^(?:{_JSON_NUMBER.pattern})$").all():
+    if not texts.has_nulls() and _all_numbers(texts):
         return list(map(msgspec.Raw, values))
     return [msgspec.Raw(v) if v is not None and _JSON_NUMBER.fullmatch(v) else v for v in values]
+
+
+def _all_numbers(texts: pl.Series) -> bool:
+    """Whether all texts that are there are numbers in JSON."""
+    # most are without exponents, and a loop costs less than an expression
+    return bool(json_numbers(*raw_texts(texts))) or texts.str.contains(f"^(?:{_JSON_NUMBER.pattern})$").all()
 
 
 def refuse_lists(view: RoleView) -> None:

@@ -17,11 +17,11 @@ from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy, View
 from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.provision.control import send, wait_for_rest
-from shoal.runtime.kafka.provision.served import Served
+from shoal.runtime.kafka.provision.served import Fill, Served
 from shoal.runtime.kafka.regions.wish import regions_of
 from shoal.runtime.kafka.serve.membership import Membership, group_of
 from shoal.runtime.kafka.serve.transactions import LostError
-from shoal.runtime.kafka.serve.worker import Fill, Worker
+from shoal.runtime.kafka.serve.worker import Worker
 
 NEAR = 5_000  # records that may be left for the moment when the workers stand still
 STARTS, REST = 5, 1.0  # workers that may be lost one after another while they fill, and seconds between two

@@ -10,7 +10,7 @@ import hashlib
 import time
 from collections.abc import Container, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -34,6 +34,14 @@ class Served(msgspec.Struct, frozen=True):
     def begun(self, partition: int, offset: int) -> bool:
         """Whether a record of the source belongs to this view."""
         return offset >= self.starts.get(partition, 0)
+
+
+class Fill(NamedTuple):
+    """Views to be filled from the log: only these, in a group of their own, up to these offsets."""
+
+    served: Mapping[str, Served]
+    group: str
+    upto: Mapping[int, int]
 
 
 def definition(policy: Policy, role: str) -> str:

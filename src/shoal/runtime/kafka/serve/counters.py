@@ -94,8 +94,9 @@ class Counters:
         """How a view that remembers stands, over its partitions."""
         for one in work:
             # the state counts since the view began, over all its owners; a counter must never fall when one leaves
-            self.withheld[role] += one.withheld - self._counted.get(one, 0)
-            self._counted[one] = one.withheld
+            withheld = one.withheld  # asked once: to count costs something
+            self.withheld[role] += withheld - self._counted.get(one, 0)
+            self._counted[one] = withheld
             before, now = self._because.get(one, {}), dict(one.reasons)
             for reason, count in now.items():
                 self.reasons[role, reason] = self.reasons.get((role, reason), 0) + count - before.get(reason, 0)

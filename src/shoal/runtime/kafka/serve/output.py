@@ -15,6 +15,7 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.core.errors import PolicyError
 from shoal.core.keys import DEFAULT, KeyRing
@@ -27,10 +28,10 @@ COARSE = 60_000  # milliseconds
 ROOM = (
     950_000  # bytes of a value: masks may make it longer, and clients and brokers take a million unless told otherwise
 )
-BLOCK = 512  # neighbours in the source whose partitions are drawn together, four bytes each
-KNOWN = 1024  # blocks whose partitions are kept: records of a region come from many partitions in turns
+BLOCK = 4096  # neighbours in the source whose partitions are drawn together: to begin costs as much as so many
+KNOWN = 512  # blocks whose draws are kept: records of a region come from many partitions in turns
 SHIFT = 60 - 20  # a block's number is its partition's, moved up by so many bits, and its own
-NO_BLOCKS = (np.full(1, -1), np.zeros((1, BLOCK), np.int64))  # one that no record stands in: never none at all
+DRAW = np.dtype(">u4")
 
 
 UNTIMED = 0  # a record that gets the time of its commit
@@ -62,7 +63,7 @@ class Disguise:
                 f"expected drop, pseudonym or pass, found {self._kind!r}", where=f"views.{view.name}.service.key"
             )
         self._partitions = partitions
-        self._blocks, self._drawn = NO_BLOCKS  # those asked for last, and what they drew
+        self._drawn: dict[int, NDArray[np.uint32]] = {}  # of the blocks that were asked for last
         self._secret = keys.derive(DEFAULT, "view records", role=view.name, domain=source)
         self._places = self._hash(b"places", b"", 32)
 
@@ -111,35 +112,28 @@ class Disguise:
         # records of one partition mostly come in stretches: blocks are looked up where another begins
         new = np.ones(len(blocks), np.bool_)
         new[1:] = blocks[1:] != blocks[:-1]
-        rows = self._rows(blocks[new])[np.cumsum(new) - 1]
-        out: Numbers = self._drawn[rows, offsets % BLOCK] % self._partitions
+        found, which = np.unique(blocks[new], return_inverse=True)
+        if len(found) > KNOWN:  # from far apart: in halves, so that memory is bounded
+            half = len(partitions) // 2
+            parts = (slice(half), slice(half, None))
+            return np.concatenate([self.partitions_at(partitions[part], offsets[part]) for part in parts])
+        if len(self._drawn) + len(found) > KNOWN:
+            self._drawn.clear()
+        draws = np.stack([self._draws(block) for block in found.tolist()] or [np.zeros(BLOCK, DRAW)])
+        rows = which[np.cumsum(new) - 1]
+        out: Numbers = draws[rows, offsets % BLOCK].astype(np.int64) % self._partitions
         return out
 
-    def _rows(self, blocks: Numbers) -> Numbers:
-        """The rows of these blocks among those that are drawn, which are in their order."""
-        rows = np.searchsorted(self._blocks, blocks)
-        known = self._blocks[np.minimum(rows, len(self._blocks) - 1)] == blocks
-        if known.all():
-            return rows
-        if len(self._blocks) >= KNOWN:
-            self._blocks, self._drawn = NO_BLOCKS
-            known[:] = False
-        more = np.unique(blocks[~known])
-        draws = b"".join(map(self._draws, more.tolist()))
-        every = np.concatenate([self._blocks, more])
-        order = np.argsort(every, kind="stable")
-        self._blocks = every[order]
-        drawn = np.frombuffer(draws, ">u4").astype(np.int64).reshape(-1, BLOCK)
-        self._drawn = np.concatenate([self._drawn, drawn])[order]
-        return np.searchsorted(self._blocks, blocks)
-
-    def _draws(self, block: int) -> bytes:
+    def _draws(self, block: int) -> NDArray[np.uint32]:
         """What a block's records draw by: a stream of AES, of which a few thousand bytes cost as much as one hash."""
-        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+        drawn = self._drawn.get(block)
+        if drawn is None:
+            from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-        partition, number = divmod(block, 1 << SHIFT)
-        begin = partition.to_bytes(4, "big") + number.to_bytes(8, "big") + bytes(4)  # behind it the stream counts
-        drawn: bytes = Cipher(algorithms.AES(self._places), modes.CTR(begin)).encryptor().update(bytes(4 * BLOCK))
+            partition, number = divmod(block, 1 << SHIFT)
+            begin = partition.to_bytes(4, "big") + number.to_bytes(8, "big") + bytes(4)  # behind it the stream counts
+            cipher = Cipher(algorithms.AES(self._places), modes.CTR(begin)).encryptor()
+            drawn = self._drawn[block] = np.frombuffer(cipher.update(bytes(DRAW.itemsize * BLOCK)), DRAW)
         return drawn
 
     def shuffle(self, outgoing: Dressed, commit: bytes) -> Dressed:

@@ -130,7 +130,7 @@ class Records(Sequence[Record]):
 
     def by_partition(self) -> Iterator[tuple[int, Self]]:
         """The records of each partition, in their order."""
-        for partition in dict.fromkeys(self.partitions.tolist()) if len(self) else ():
+        for partition in self.reached():  # in the order in which they came
             mine = np.flatnonzero(self.partitions == partition)
             if len(mine) == len(self):
                 yield partition, self

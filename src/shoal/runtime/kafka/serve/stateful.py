@@ -291,7 +291,7 @@ class MethodRunner:
 
     def _keys(self, records: Records) -> pl.Series:
         if records.keys is None or not self._disguise.keeps_keys:
-            return pl.repeat(None, len(records), dtype=pl.String, eager=True).alias(KEY)
+            return pl.Series(KEY, [None], dtype=pl.String).new_from_index(0, len(records))
         return pl.Series(KEY, [None if key is None else key.hex() for key in records.keys], dtype=pl.String)
 
     def _published(self) -> Dressed:
@@ -315,7 +315,8 @@ class MethodRunner:
         if self._box:
             shown = None if keys is None else list(map(self._disguise.key_of, keys))
             return Dressed(values, self._places(frame.select(self._box)), np.full(len(values), UNTIMED), shown)
-        offsets = frame[OFFSET].fill_null(0).to_numpy() if stands else np.zeros(frame.height, np.int64)
+        stood = frame[OFFSET] if stands else pl.Series(OFFSET, [0]).new_from_index(0, frame.height)
+        offsets = (stood.fill_null(0) if stood.has_nulls() else stood).to_numpy()
         here, untimed = np.full(frame.height, self._partition), np.full(frame.height, UNTIMED)
         records = Records(values, here, offsets, untimed, keys)
         if min(numbers, default=0) >= 0:

@@ -12,21 +12,20 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from shoal.connect.kafka import KafkaError, Source, committed, ends_of, internal, library, topic_id
+from shoal.connect.kafka import KafkaError, Source, committed, ends_of, internal, library
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.client.inbox import Inbox, Received
 from shoal.runtime.kafka.formats.codec import Codec
-from shoal.runtime.kafka.provision.audit import Audit
-from shoal.runtime.kafka.provision.key_checks import checks_of, refuse_other_keys
-from shoal.runtime.kafka.provision.served import Served, served_by
+from shoal.runtime.kafka.provision.served import Fill, Served
 from shoal.runtime.kafka.regions.blocks import BlockCodec
 from shoal.runtime.kafka.regions.repartition import Repartition
 from shoal.runtime.kafka.regions.wish import regions_of
+from shoal.runtime.kafka.serve.applied import Applied
 from shoal.runtime.kafka.serve.binding import SOURCE, Binding
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.masking import Masking
@@ -46,20 +45,12 @@ from shoal.runtime.kafka.serve.restore import Restorer
 from shoal.runtime.kafka.serve.shards import Shard
 from shoal.runtime.kafka.serve.source_records import Records, whole
 from shoal.runtime.kafka.serve.transactions import LostError, Transactions, lost
-from shoal.runtime.kafka.state.changelog import Changelog, Seal, note_of
+from shoal.runtime.kafka.state.changelog import Changelog, note_of
 
 ALONE = Membership()
 SILENT = 10.0  # seconds without a record before we look whether the source is still there
 COMMIT_RECORDS = 20_000  # records of a view held for one commit
 ROUTED_RECORDS = 60_000  # and on their way to regions: those of a small block cost more
-
-
-class Fill(NamedTuple):
-    """Views to be filled from the log: only these, in a group of their own, up to these offsets."""
-
-    served: Mapping[str, Served]
-    group: str
-    upto: Mapping[int, int]
 
 
 class Worker:
@@ -106,7 +97,7 @@ class Worker:
         self._done: set[int] = set()  # partitions read as far as asked
         self._lost = self._leaving = False
         self._consumer: Any = None
-        self._admin: Any = None
+        self._applied: Applied | None = None
         self._binding: Binding | None = None  # none while a view is filled from the log, in a group of its own
         self._assignment: set[int] = set()
         self.counters = counters or Counters()
@@ -126,7 +117,11 @@ class Worker:
 
     def _open(self) -> None:
         """Everything but the group: which views there are, and what they are made with."""
-        served = self._served if self._served is not None else self._applied()
+        served = self._served
+        if served is None:
+            self._applied = Applied(self._policy, self._keys, self._properties, self._source, self._topic)
+            self._applied.tell(self.counters)
+            served, self._binding = self._applied.served, self._applied.binding
         self._views = {r: s for r, s in served.items() if bool(regions_of(self._policy.views[r])) == self._of_regions}
         others = {} if self._of_regions else {r: s for r, s in served.items() if r not in self._views}
         # what nobody sees of a record is not read: those that are repartitioned want it of the first stage
@@ -181,7 +176,7 @@ class Worker:
         if self._stream is not None:
             self._stream.close()
             self._stream = None
-        self._consumer = self._admin = None
+        self._consumer = self._applied = None
         self._out.close()
 
     def wait_until_shown(self) -> None:
@@ -189,20 +184,6 @@ class Worker:
         views = [self._views[role].name for role in self._masking.stateful]
         if views:
             Changelog(self._properties, self._changelog, self._keys).read(self._noted, views)
-
-    def _applied(self) -> dict[str, Served]:
-        """The views as they were applied: to this source, and with these keys."""
-        entry = Audit(self._properties, self._source).newest()
-        served = served_by(self._policy, entry)
-        held = checks_of(self._policy, self._keys)
-        refuse_other_keys((entry or {}).get("keys", {}), held, "serve run")
-        self.counters.epochs = {name: max(map(int, epochs)) for name, epochs in held.items()}
-        self.counters.versions = {role: one.version for role, one in served.items()}
-        self._admin = self._kafka.admin.AdminClient({**self._properties, "log_level": 0})
-        now = topic_id(self._admin, self._topic)
-        self._binding = Binding(self._topic, now, Seal(self._keys))
-        self._binding.check(None if self._of_regions else entry, now)
-        return served
 
     def _loop(self, stop: Callable[[], bool]) -> None:
         last = heard = time.monotonic()
@@ -222,8 +203,8 @@ class Worker:
                 heard = read
             elif read - heard > SILENT:
                 self._out.partitions([self._topic])  # a source that was deleted is silent, too
-                if self._binding is not None:  # and so is one that was made again
-                    self._binding.check(None, topic_id(self._admin, self._topic))
+                if self._applied is not None:  # and so is one that was made again
+                    self._applied.check()
                 heard = read
             routed = self._stream.router.held if self._stream is not None else 0
             full = self._masking.fullest >= COMMIT_RECORDS or routed >= ROUTED_RECORDS
