@@ -19,10 +19,11 @@ from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks.kafka_bench import KEYS, Bench, running_bench
 from scripts.kafka.broker import available
+from shoal.connect.kafka import produce
 from shoal.policy.load import load
 from shoal.runtime.kafka.regions.stages import worker_of
 
-RECORDS = int(os.environ.get("SHOAL_BENCH_RECORDS", "600000"))
+RECORDS = int(os.environ.get("SHOAL_BENCH_RECORDS", "1000000"))
 POLICY = """
 dataset: visits
 source: {use: kafka, topic: TOPIC, properties: admin.properties}
@@ -65,7 +66,7 @@ def fill(bench: Bench, topic: str, values: list[bytes], people: list[int], parti
 
     writer = Producer({**bench.login, "linger.ms": 20, "queue.buffering.max.messages": 1_000_000})
     for at, value in enumerate(values):
-        writer.produce(topic, value, partition=people[at] % partitions)
+        produce(writer, topic, value, None, people[at] % partitions)
     assert writer.flush(120) == 0
 
 

@@ -29,7 +29,7 @@ from stage import GUARD, KEYS, Stage, undisturbed
 
 from shoal.policy.load import load
 from shoal.runtime.kafka.provision.served import served_now
-from shoal.runtime.kafka.regions.blocks import BlockCodec, block_of
+from shoal.runtime.kafka.regions.blocks import BlockSeal, block_of
 from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.output import Disguise, Record
 from shoal.runtime.kafka.state.changelog import Seal, Tick
@@ -211,10 +211,10 @@ class Chaos:
     def _undisturbed_regions(self, role: str) -> Counter[bytes]:
         """What one worker makes of the blocks and ticks that were committed; each record of the source is in one."""
         policy, topic = load(self.stage.file), f"{self.stage.topic}.shoal.regions"
-        name, codec, seal = served_now(policy)[role].name, BlockCodec(KEYS), Seal(KEYS)
+        name, blocks, seal = served_now(policy)[role].name, BlockSeal(KEYS), Seal(KEYS)
         steps: dict[int, list[tuple[int, int, Any]]] = defaultdict(list)  # a tick comes before the block at its offset
         for m in self.stage.drain(topic):
-            block = Record(m.partition(), m.offset(), None, codec.decode(m.value()), 0)
+            block = Record(m.partition(), m.offset(), None, m.value(), 0)
             steps[m.partition()].append((m.offset(), 0, block))
         for m in self.stage.drain(f"{topic}.shoal.changelog"):
             if m.key().startswith(f"{name}/tick/".encode()):
@@ -228,7 +228,7 @@ class Chaos:
             for _, _, step in sorted(mine, key=itemgetter(0, 1)):
                 made = view.tick(step.now) if isinstance(step, Tick) else view.push([step])[0]
                 out.update(o.value for o in made if o.value is not None)
-                if isinstance(step, Record) and (block := block_of(step.value)).view == name:
+                if isinstance(step, Record) and (block := block_of(blocks.unsealed(step.value))).view == name:
                     once.update((entry.partition, entry.offset) for entry in block.entries)
         if len(once) != self.records or max(once.values()) > 1:
             out[f"{len(once)} records of the source in blocks, at most {max(once.values())} times".encode()] += 1

@@ -10,13 +10,14 @@ import msgspec
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.provision.served import Served
-from shoal.runtime.kafka.regions.blocks import BlockCodec
+from shoal.runtime.kafka.regions.blocks import BlockSeal
 from shoal.runtime.kafka.regions.router import Router
 from shoal.runtime.kafka.regions.wish import regions_of, unrouted
 from shoal.runtime.kafka.serve import stateful
 from shoal.runtime.kafka.serve.output import Disguise, Record
 
 KEYS = KeyRing({"default": {1: bytes(range(32))}})
+SEAL = BlockSeal(KEYS)
 NAME = "visits.view@1"
 
 
@@ -48,7 +49,6 @@ def blocks_of(
 
     Before batch number ``again`` all partitions were read to their end as it was then, and a new worker takes over.
     """
-    codec = BlockCodec(KEYS)
     log: list[list[Record]] = [[] for _ in range(regions_of(policy.views[role]))]
     left = {p: len(part) for p, part in enumerate(parts)}
 
@@ -59,7 +59,7 @@ def blocks_of(
 
     def commit() -> None:
         for region, value in router.blocks():
-            log[region].append(Record(region, len(log[region]), None, codec.decode(value), 0))
+            log[region].append(Record(region, len(log[region]), None, value, 0))
         router.committed()
         for view, cuts in router.wishes().items():
             router.partitioners[view].take(cuts)

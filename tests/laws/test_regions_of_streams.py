@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from region_roads import blocks_of, in_turns, numbers, parted, plain, served, start
+from region_roads import SEAL, blocks_of, in_turns, numbers, parted, plain, served, start
 
 from shoal.core.errors import PolicyError
 from shoal.policy.load import parse
 from shoal.runtime.kafka.regions import merging
-from shoal.runtime.kafka.regions.blocks import Block, Entry, Mark
+from shoal.runtime.kafka.regions.blocks import Block, Entry, Mark, block_of
 from shoal.runtime.kafka.regions.cells import Cuts, regions_by
 from shoal.runtime.kafka.regions.glance import Pace
 from shoal.runtime.kafka.regions.wish import check
@@ -106,13 +106,17 @@ def test_z_withholds_the_same_in_many_partitions(stream, partitions):
         assert plain(POLICY, "market", parts)[1] > 2 * withheld
 
 
+def filled(block):
+    return len(block_of(SEAL.unsealed(block.value)).entries) > 0
+
+
 @pytest.mark.parametrize("partitions", [4, 16])
 def test_groups_lose_no_detail_in_many_partitions(stream, partitions):
     values, people = stream
     alone, none, _ = plain(POLICY, "research", parted(values, 1, lambda _: 0))
     parts = parted(values, partitions, people.__getitem__)
     log = blocks_of(POLICY, "research", parts, in_turns(parts, 400, 3))
-    assert sum(bool(region) and any(msgspec.msgpack.decode(b.value)[4] for b in region) for region in log) > 4
+    assert sum(any(map(filled, region)) for region in log) > 4
     out, withheld, held = served(POLICY, "research", log)
     assert len(out) + withheld + held == len(values)
     assert withheld <= none
@@ -180,7 +184,7 @@ def test_a_new_worker_that_reads_one_partition_first_makes_nobody_late(stream):
 def test_what_waits_for_a_lost_partition_goes_on_by_ticks_and_is_bounded(monkeypatch):
     view = start(POLICY, "market", 0)
     block = Block("visits.view@1", 0, 2, [Mark(0, 9, 5_000_000, False)], [Entry(0, 3, None, b"no", 0, 4_000_000)])
-    record = merging.Record(0, 0, None, msgspec.msgpack.encode(block), 0)
+    record = merging.Record(0, 0, None, SEAL.sealed(block), 0)
     assert view.push([record]) == ([], [])  # the other partition was never heard of
     assert (view.held, view.clock is not None) == (1, True)
     for at in range(merging.PATIENCE):
@@ -193,7 +197,7 @@ def test_what_waits_for_a_lost_partition_goes_on_by_ticks_and_is_bounded(monkeyp
     view = start(POLICY, "market", 0)
     many = [Entry(0, at, None, b"no", 0, at) for at in range(5)]
     full = msgspec.structs.replace(block, entries=many, marks=[])
-    assert len(view.push([merging.Record(0, 0, None, msgspec.msgpack.encode(full), 0)])[1]) == 3
+    assert len(view.push([merging.Record(0, 0, None, SEAL.sealed(full), 0)])[1]) == 3
     assert view.held == 2
 
 

@@ -13,6 +13,7 @@ from shoal.kernels.shared.gather import gathered
 Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
 FEW = 32  # values that are copied one by one, so that nothing is compiled for them
+LARGE = 4096  # bytes of a value: the whole buffer is not copied to cut such from it
 NEWLINE = 10
 NONE = -1  # the length of a value that is none: it takes no room
 
@@ -90,7 +91,7 @@ class Lines(Sequence[Any]):
         return None if length < 0 else self.data[start : start + length].tobytes()
 
     def __iter__(self) -> Iterator[Any]:
-        if len(self) < FEW:  # of what may be a large buffer
+        if len(self) < FEW or len(self.data) > LARGE * len(self):
             return map(self.__getitem__, range(len(self)))
         raw = self.data.tobytes()
         places = zip(self.starts.tolist(), (self.starts + self.lengths).tolist(), strict=True)

@@ -18,11 +18,10 @@ from shoal.core.errors import ShoalError
 from shoal.core.keys import DEFAULT, KeyRing
 from shoal.core.lines import Lines, Numbers
 from shoal.core.sealed_state import is_anew, opened, seal_anew, unseal, unseal_anew
-from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.serve.source_records import Record, Records, whole
 
 KIND = "a region"
-LARGEST = 400_000  # bytes of records in a block; one that is larger goes alone
+LARGEST = 800_000  # bytes of records in a block; one that is larger goes alone
 UNTIMED = -1  # the time of a record whose time cannot be read
 
 
@@ -131,17 +130,17 @@ class Packed(msgspec.Struct, frozen=True, array_like=True):
     region: int
     of: int
     marks: list[Mark]
-    numbers: bytes  # partitions, offsets, timestamps, event times and lengths of values
+    numbers: memoryview  # partitions, offsets, timestamps, event times and lengths of values
     keys: list[bytes | None] | None
-    values: bytes  # with a line end behind each
+    values: memoryview  # with a line end behind each
 
     @classmethod
     def of_entries(cls, view: str, region: int, of: int, marks: list[Mark], entries: Entries) -> Packed:
         """A block of these records."""
         lines = entries.values.packed()
         columns = (entries.partitions, entries.offsets, entries.timestamps, entries.ats, lines.lengths)
-        numbers = np.concatenate(columns).astype("<i8").tobytes()
-        return cls(view, region, of, marks, numbers, entries.keys, lines.data.tobytes())
+        numbers = np.concatenate(columns).astype("<i8", copy=False)
+        return cls(view, region, of, marks, numbers.data.cast("B"), entries.keys, lines.data.data)
 
     def entries(self) -> Entries:
         """The records."""
@@ -165,35 +164,30 @@ class SealedError(UnboundError):
     """A block cannot be opened: another key, or someone else's writing."""
 
 
-class BlockCodec:
-    """Seals blocks, and opens them where a worker reads them as it reads a source; ``outer`` is the views' codec.
+class BlockSeal:
+    """Seals blocks, and opens them where a region reads them.
 
-    >>> codec = BlockCodec(KeyRing({"default": {1: bytes(32)}}))
+    >>> seal = BlockSeal(KeyRing({"default": {1: bytes(32)}}))
     >>> block = Block("visits.market@1", 3, 16, [], [])
-    >>> codec.decode(codec.sealed(block)) == msgspec.msgpack.encode(block)
+    >>> seal.unsealed(seal.sealed(block)) == msgspec.msgpack.encode(block)
     True
     """
 
-    def __init__(self, keys: KeyRing, outer: Codec | None = None) -> None:
+    def __init__(self, keys: KeyRing) -> None:
         self._key, *self._older = keys.every(DEFAULT, "regions")
-        self._outer = outer
 
     def sealed(self, block: Block | Packed) -> bytes:
         """A block as its topic carries it."""
         return seal_anew(msgspec.msgpack.encode(block), KIND, self._key)
 
-    def decode(self, value: bytes) -> bytes:
-        """See :class:`~shoal.runtime.kafka.formats.codec.Codec`."""
+    def unsealed(self, value: bytes) -> bytes:
+        """What :func:`block_of` reads."""
         try:
             how = unseal_anew if is_anew(value) else unseal  # as former versions sealed them
             return opened(lambda key: how(value, KIND, key, where="regions"), [self._key, *self._older])
         except ShoalError as error:
             hint = "who else may write to it? `shoal serve status` says what is refused"
             raise SealedError(error.message, where="the topic of regions", hint=hint) from None
-
-    def encode(self, role: str, record: bytes) -> bytes:
-        """See :class:`~shoal.runtime.kafka.formats.codec.Codec`."""
-        return record if self._outer is None else self._outer.encode(role, record)
 
 
 def block_of(value: bytes | None) -> Opened:

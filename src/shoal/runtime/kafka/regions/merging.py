@@ -8,7 +8,7 @@ among all than it was in its own partition.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,7 +17,7 @@ import numpy as np
 from shoal.core.lines import Numbers
 from shoal.runtime.kafka.regions.blocks import UNTIMED, Entries, Entry, Mark, Opened, Packed, SealedError, block_of
 from shoal.runtime.kafka.serve.dressed import Dressed
-from shoal.runtime.kafka.serve.source_records import Record
+from shoal.runtime.kafka.serve.source_records import Record, Records
 
 if TYPE_CHECKING:
     from shoal.runtime.kafka.serve.stateful import MethodRunner
@@ -43,11 +43,14 @@ class State(msgspec.Struct, frozen=True, array_like=True):
 class RegionRunner:
     """A view with promises on one region: blocks in; the records inside go to ``inner`` in the order of their times.
 
-    ``view`` is the name of its state: blocks of other views, or of former versions, are passed by.
+    ``view`` is the name of its state: blocks of other views, or of former versions, are passed by. ``unsealed`` opens
+    them.
     """
 
-    def __init__(self, inner: MethodRunner, view: str, region: int, state: State | None) -> None:
-        self.inner = inner
+    def __init__(
+        self, inner: MethodRunner, view: str, region: int, state: State | None, unsealed: Callable[[bytes], bytes]
+    ) -> None:
+        self.inner, self._unsealed = inner, unsealed
         self._view, self._region = view, region
         waits = [] if state is None else [Entries.of(state.waiting)]
         if state is not None and state.packed is not None:
@@ -61,8 +64,8 @@ class RegionRunner:
     def push(self, records: Sequence[Record]) -> tuple[Dressed, list[Record]]:
         """See :class:`~shoal.runtime.kafka.serve.stateful.Stateful`."""
         blocks: list[Opened] = []
-        for record in records:
-            block = block_of(record.value)
+        for value in Records.of(records).values:
+            block = block_of(self._unsealed(value))
             if self._view and block.view != self._view:
                 continue
             if block.region != self._region:

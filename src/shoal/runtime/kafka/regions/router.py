@@ -15,7 +15,7 @@ from shoal.core.lines import Numbers
 from shoal.core.time import AHEAD, EventTime
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.provision.served import Served
-from shoal.runtime.kafka.regions.blocks import LARGEST, UNTIMED, BlockCodec, Entries, Mark, Packed
+from shoal.runtime.kafka.regions.blocks import LARGEST, UNTIMED, BlockSeal, Entries, Mark, Packed
 from shoal.runtime.kafka.regions.cells import Cuts, RegionNumbers
 from shoal.runtime.kafka.regions.glance import Glance, Pace, near
 from shoal.runtime.kafka.regions.partitioner import Partitioner, partitioner_of
@@ -36,7 +36,7 @@ class Router:
         self._glance = Glance(policy.schema, list(names))
         ahead = EventTime.of(policy.schema).ahead
         self._ahead = AHEAD if ahead is None else ahead
-        self._codec = BlockCodec(keys)
+        self._seal = BlockSeal(keys)
         self._paces: dict[int, Pace] = {}
         self._next: dict[int, int] = {}  # of every partition we read
         self._begun: dict[int, int] = {}  # and when we began to
@@ -114,7 +114,7 @@ class Router:
                     yield region, self._sealed(name, region, self._new, last)
 
     def _sealed(self, name: str, region: int, marks: list[Mark], entries: Entries) -> bytes:
-        return self._codec.sealed(Packed.of_entries(name, region, self._of, marks, entries))
+        return self._seal.sealed(Packed.of_entries(name, region, self._of, marks, entries))
 
     def committed(self) -> None:
         """It happened: what was said is known, and the next commit begins."""
@@ -148,7 +148,7 @@ def _by_region(regions: RegionNumbers) -> Iterator[tuple[int, Numbers]]:
     """Which records belong to each region, in their order; below 0 stands what belongs to none."""
     if not len(regions):  # a batch may hold ticks alone
         return
-    order = np.argsort(regions, kind="stable")
+    order = np.argsort(regions.astype(np.int16), kind="stable")  # of short numbers it is the fastest
     found, first = np.unique(regions[order], return_index=True)
     for region, mine in zip(found.tolist(), np.split(order, first[1:]), strict=True):
         if region >= 0:

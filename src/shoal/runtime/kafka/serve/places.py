@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shoal.connect.kafka import ends_of
+from shoal.connect.kafka import ends_of, library
 from shoal.runtime.kafka.serve.counters import Counters
 from shoal.runtime.kafka.serve.journal import Trouble
 
@@ -49,3 +49,9 @@ def begin(
         say(Trouble(f"{gone} (retention); no view will have them"))
     counters.lag[partition] = max(0, high - first)
     return int(first)
+
+
+def unread(consumer: Any, topic: str, partition: int, at: int) -> int | None:
+    """How many offsets the end has before a position, as the client saw it last; asks nobody."""
+    _, end = consumer.get_watermark_offsets(library().TopicPartition(topic, partition), cached=True)
+    return max(0, end - at) if end >= 0 else None

@@ -25,6 +25,7 @@ from shoal.promises.kp_anonymity import GROUP, RECORD
 from shoal.release.definition import adopted, definition_of
 from shoal.release.stream import LocalRunner, StreamJob, stream_job
 from shoal.runtime.kafka.formats.record_frames import RecordFrames, refuse_lists
+from shoal.runtime.kafka.regions.blocks import BlockSeal
 from shoal.runtime.kafka.regions.merging import RegionRunner, state_of
 from shoal.runtime.kafka.regions.wish import regions_of
 from shoal.runtime.kafka.serve.dressed import Dressed
@@ -98,14 +99,13 @@ def start(
 ) -> Stateful:
     """A view at work on a partition, anew or from its snapshot; ``verify`` is the share that is judged beside it.
 
-    A view that is repartitioned works on a region: its records are blocks, of which it takes those for ``view``.
+    A view that is repartitioned works on a region: its records are sealed blocks, of which it takes those for ``view``.
     """
     if regions_of(policy.views[role]):
         state = None if snapshot is None else state_of(snapshot)
         known = None if state is None else state.inner
-        return RegionRunner(
-            MethodRunner(policy, role, partition, keys, disguise, known, verify), view, partition, state
-        )
+        inner = MethodRunner(policy, role, partition, keys, disguise, known, verify)
+        return RegionRunner(inner, view, partition, state, BlockSeal(keys).unsealed)
     if policy.views[role].promises:
         return MethodRunner(policy, role, partition, keys, disguise, snapshot, verify)
     return WindowRunner(RoleView.of(policy, role), keys, disguise, snapshot)

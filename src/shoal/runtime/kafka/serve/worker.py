@@ -22,7 +22,6 @@ from shoal.policy.document import Policy
 from shoal.runtime.kafka.client.inbox import Inbox, Received
 from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.provision.served import Fill, Served
-from shoal.runtime.kafka.regions.blocks import BlockCodec
 from shoal.runtime.kafka.regions.repartition import Repartition
 from shoal.runtime.kafka.regions.wish import regions_of
 from shoal.runtime.kafka.serve.applied import Applied
@@ -40,7 +39,7 @@ from shoal.runtime.kafka.serve.membership import (
     transactional_id,
 )
 from shoal.runtime.kafka.serve.output import keeps_keys
-from shoal.runtime.kafka.serve.places import begin, with_room
+from shoal.runtime.kafka.serve.places import begin, unread, with_room
 from shoal.runtime.kafka.serve.restore import Restorer
 from shoal.runtime.kafka.serve.shards import Shard
 from shoal.runtime.kafka.serve.source_records import Records, whole
@@ -50,7 +49,7 @@ from shoal.runtime.kafka.state.changelog import Changelog, note_of
 ALONE = Membership()
 SILENT = 10.0  # seconds without a record before we look whether the source is still there
 COMMIT_RECORDS = 20_000  # records of a view held for one commit
-ROUTED_RECORDS = 60_000  # and on their way to regions: those of a small block cost more
+ROUTED_RECORDS = 120_000  # and on their way to regions: those of a small block cost more
 
 
 class Worker:
@@ -85,8 +84,8 @@ class Worker:
         self._commit_every, self._batch, self._how = commit_every, batch, membership
         checked_name(membership.name)
         self._policy, self._keys, self._say = policy, keys, say
-        # blocks are opened as a source's records are decoded; what leaves has the views' codec
-        self._codec, self._written_by = (BlockCodec(keys, codec) if of_regions else codec), codec
+        # what regions read are blocks, which they open themselves; what leaves has the views' codec
+        self._decode, self._written_by = codec.decode if codec and not of_regions else None, codec
         self._stream: Repartition | None = None  # the first stage, if a view asks for it
         self._served: Mapping[str, Served] | None = fill.served if fill is not None else None
         self._upto: Mapping[int, int] | None = fill.upto if fill is not None else None
@@ -136,17 +135,14 @@ class Worker:
         counts = self._out.partitions([*topics, self._changelog])
         self._room = counts[self._changelog]  # partitions of the source that were there when it was applied
         self._masking.open(self._source, counts)
-        decode = self._codec.decode if self._codec else None
-        self._restorer = Restorer(
-            self._policy, self._keys, self._properties, self._topic, self.counters, self._say, decode, self._verify
-        )
+        told = self.counters, self._say, self._decode, self._verify
+        self._restorer = Restorer(self._policy, self._keys, self._properties, self._topic, *told)
         self._restorer.warm({role: self._masking.disguises[role] for role in self._masking.stateful})
 
     def _serve(self, stop: Callable[[], bool]) -> None:
         """As a member of the group, until ``stop`` says so or all that was asked for is read."""
         self._consumer = member(self._properties, self._group, self._how)
-        decode, tells_times = self._codec.decode if self._codec else None, self._masking.tells_times
-        self._inbox = Inbox(self._consumer, decode, keyed=self._keeps_keys, timed=tells_times)
+        self._inbox = Inbox(self._consumer, self._decode, keyed=self._keeps_keys, timed=self._masking.tells_times)
         try:
             self._consumer.subscribe(
                 [self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._gone
@@ -206,15 +202,18 @@ class Worker:
                 if self._applied is not None:  # and so is one that was made again
                     self._applied.check()
                 heard = read
-            routed = self._stream.router.held if self._stream is not None else 0
-            full = self._masking.fullest >= COMMIT_RECORDS or routed >= ROUTED_RECORDS
-            if full or time.monotonic() >= due:
+            if self._full or time.monotonic() >= due:
                 self._commit()
                 took.append(time.monotonic() - read)
                 last = read
                 self._tick()
                 if self.counters.commits % 20 == 0:
                     gc.collect()
+
+    @property
+    def _full(self) -> bool:
+        routed = self._stream.router.held if self._stream is not None else 0
+        return self._masking.fullest >= COMMIT_RECORDS or routed >= ROUTED_RECORDS
 
     def _receive(self, what: Received) -> None:
         if self._lost:
@@ -246,11 +245,15 @@ class Worker:
             upto = whole(self._upto.get(partition, 0) for partition in records.partitions.tolist())
             self._done |= {*records.partitions[records.offsets >= upto].tolist()}
             records = records.take(np.flatnonzero(records.offsets < upto))
-        self._masking.take(records, self._shards)
-        if self._stream is not None and len(records):
-            self._stream.router.take(records)
-        self._positions |= records.reached()
-        self.counters.read += len(records)
+        # a block has thousands of records: without a commit in between, those of a batch would be written far apart
+        for part in (mine for _, mine in records.by_partition()) if self._of_regions else [records]:
+            if self._full:
+                self._commit()
+            self._masking.take(part, self._shards)
+            if self._stream is not None and len(part):
+                self._stream.router.take(part)
+            self._positions |= part.reached()
+            self.counters.read += len(part)
 
     def _tick(self) -> None:
         """Move the clock of views that wait: the tick is committed first, then acted on."""
@@ -321,17 +324,13 @@ class Worker:
         self._stand()
         self.counters.dead += len(self._masking.dead)
         self.counters.committed(seconds)
-        self.counters.lag |= {p: lag for p, at in self._reached.items() if (lag := self._unread(p, at)) is not None}
+        now = {p: unread(self._consumer, self._topic, p, at) for p, at in self._reached.items()}
+        self.counters.lag |= {p: lag for p, lag in now.items() if lag is not None}
 
     def _stand(self) -> None:
         """How views that remember stand, over the partitions that are here."""
         for role in self._masking.stateful:
             self.counters.stand(role, [s.work for s in self._all_shards() if s.role == role])
-
-    def _unread(self, partition: int, at: int) -> int | None:
-        """How many offsets the end has before a position, as the client saw it last; asks nobody."""
-        _, end = self._consumer.get_watermark_offsets(self._kafka.TopicPartition(self._topic, partition), cached=True)
-        return max(0, end - at) if end >= 0 else None
 
     def _forget(self) -> None:
         self._masking.forget()
