@@ -74,7 +74,10 @@ class Lines(Sequence[Any]):
         if len(parts) == 1:
             return parts[0]
         lengths = np.concatenate([NOTHING, *(part.lengths for part in parts)])
-        return cls.behind(np.concatenate([NO_BYTES, *(part.packed().data for part in parts)]), lengths)
+        data, begin = np.empty(int(lengths.sum()) + len(lengths), np.uint8), 0
+        for part in parts:
+            begin += part.copy_to(data[begin:])
+        return cls.behind(data, lengths)
 
     @classmethod
     def behind(cls, buffer: Bytes, lengths: Numbers) -> Lines:
@@ -124,12 +127,20 @@ class Lines(Sequence[Any]):
         """In a buffer that holds these alone, in this order."""
         if self.whole:
             return self
-        if len(self) < FEW:
-            return Lines.of(list(self))
         data = np.empty(int(self.lengths.sum()) + len(self), np.uint8)
-        ends = np.zeros(len(self) + 1, np.int64)
-        gathered(self.data, self.starts, self.lengths + 1, ends, data)
-        return Lines(data, ends[:-1], self.lengths, whole=True)
+        self.copy_to(data)
+        return Lines.behind(data, self.lengths)
+
+    def copy_to(self, data: Bytes) -> int:
+        """Write them to the begin of a buffer, in this order; how many bytes that are."""
+        size = int(self.lengths.sum()) + len(self)
+        if self.whole:
+            data[:size] = self.data
+        elif len(self) < FEW:
+            data[:size] = Lines.of(list(self)).data
+        else:
+            gathered(self.data, self.starts, self.lengths + 1, np.zeros(len(self) + 1, np.int64), data)
+        return size
 
 
 NOTHING = np.zeros(0, np.int64)
