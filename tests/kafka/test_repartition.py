@@ -14,6 +14,7 @@ from shoal.core.errors import PolicyError
 from shoal.policy.load import load
 from shoal.runtime.kafka.provision.provision import Provisioner
 from shoal.runtime.kafka.serve import shards
+from shoal.runtime.kafka.serve.source_records import LARGEST
 from shoal.runtime.kafka.state.changelog import Reader
 
 pytestmark = pytest.mark.system
@@ -149,6 +150,35 @@ def test_what_cannot_be_read_is_a_dead_letter_of_the_view(stage, still):
     assert {x["topic"] for x in letters} == {here.topic}
     assert {(x["partition"], view) for x in letters for view in x["views"] if view in views} == {
         (p, view) for p in (0, 1) for view in views
+    }
+
+
+def test_the_largest_records_of_a_source_go_through_regions(stage, still):
+    """A block holds a record as it came, sealed: that is larger than the largest record of a source."""
+    here = stage(POLICY, 1)
+    sent = visits(200, 1)
+    for number, size in ((50, LARGEST - 50), (60, LARGEST)):
+        value = sent[number][0].removesuffix(b"}") + b',"note":"'
+        sent[number] = (value + b"x" * (size - len(value) - 2) + b'"}', sent[number][1], 0)
+    here.send(sent)
+    for _ in range(2):  # the second worker reads them again
+        counters = here.serve()
+        assert counters.dead == 0
+    assert len(released(here, "ward")) == 200
+    assert {50, 60} <= released(here, "research").keys()
+
+
+def test_a_record_whose_key_makes_it_too_large_for_a_block_is_a_dead_letter(stage, still):
+    here = stage(
+        POLICY.replace("    show: [number, diag]\n", "    show: [number, diag]\n    service: {key: pseudonym}\n"), 1
+    )
+    sent = visits(100, 1)
+    value = sent[50][0].removesuffix(b"}") + b',"note":"' + b"x" * 500_000 + b'"}'
+    here.send([*sent[:50], (value, b"k" * 450_000, 0), *sent[51:]])
+    here.serve()
+    letters = [msgspec.json.decode(m.value()) for m in here.drain(f"{here.topic}.shoal.dead")]
+    assert {(x["offset"], view) for x in letters for view in x["views"]} >= {
+        (50, f"{here.topic}.{role}") for role in ("market", "research")
     }
 
 

@@ -222,7 +222,8 @@ class RecordCells:
                 self._constants[text] = self._answers.extend([text])
             return GIVEN, column, self._constants[text], b""
         spec = view.masks[below.leaf]
-        for at, (other, same, _) in enumerate(self._asked):
+        # only what needs no key or memory answers alike: a pseudonym is a role's own, though the mask reads the same
+        for at, (other, same, _) in enumerate(self._asked if mask.pure else ()):
             if other == below.leaf and same == spec:
                 return ANSWER, column, at, b""
         answering = Asked if mask.written is None else Told

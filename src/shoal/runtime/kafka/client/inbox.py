@@ -54,7 +54,8 @@ class Inbox:
 
     def hear(self, limit: int, wait: float) -> Received:
         """Whatever else the consumer has to say: its callbacks are called, its errors raised."""
-        return self._heard(limit, wait) if self._queue is not None else NOTHING
+        # without a queue, records were read already; but whoever waits while it has no partitions waits here
+        return self._heard(limit, wait) if self._queue is not None or wait else NOTHING
 
     def close(self) -> None:
         """Before the consumer is closed."""

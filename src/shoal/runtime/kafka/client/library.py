@@ -14,6 +14,7 @@ from shoal.connect.kafka import library
 from shoal.kernels.compile import PLAIN
 
 KNOWN = "2."  # versions of the client whose objects begin with the handle, as they have since the first one
+PROBE = "shoal-probe"  # the name of a client that is only looked at
 WORD, NUMBER, SIZE, TEXT = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_char_p
 FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "consume_batch_queue": (ctypes.c_ssize_t, [WORD, NUMBER, WORD, SIZE]),
@@ -21,6 +22,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "error_destroy": (None, [WORD]),
     "message_destroy": (None, [WORD]),
     "message_timestamp": (ctypes.c_int64, [WORD, WORD]),
+    "name": (TEXT, [WORD]),
     "produceva": (WORD, [WORD, WORD, SIZE]),
     "queue_destroy": (None, [WORD]),
     "queue_forward": (None, [WORD, WORD]),
@@ -65,4 +67,13 @@ def native() -> Native | None:
     except (OSError, AttributeError):
         return None
     # another library of the same functions would not know the client's handles
-    return found if found.version() == kafka.libversion()[1] else None
+    return found if found.version() == kafka.libversion()[1] and _knows_handles(found) else None
+
+
+def _knows_handles(found: Native) -> bool:
+    """Whether a client's handle stands where it is looked for: a newer client may begin with something else."""
+    client = library().Producer({"client.id": PROBE, "log_level": 0})
+    handle = found.handle_of(client)
+    # asked for its name, the library only adds to the handle: what then stands there need not be a text of ours
+    aligned = handle > 1 << 16 and handle % ctypes.sizeof(WORD) == 0
+    return aligned and found.name(handle).startswith(f"{PROBE}#".encode())

@@ -21,7 +21,7 @@ from shoal.core.sealed_state import is_anew, opened, seal_anew, unseal, unseal_a
 from shoal.runtime.kafka.serve.source_records import Record, Records, whole
 
 KIND = "a region"
-LARGEST = 800_000  # bytes of records in a block; one that is larger goes alone
+FULL = 800_000  # bytes of records in a block; one that is larger goes alone
 UNTIMED = -1  # the time of a record whose time cannot be read
 
 

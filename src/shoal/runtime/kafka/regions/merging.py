@@ -32,12 +32,18 @@ class State(msgspec.Struct, frozen=True, array_like=True):
     """Everything a region knows."""
 
     inner: bytes
-    waiting: list[Entry]  # as former versions wrote them, one by one
+    # packed; former versions wrote them one by one, and refuse to read them so: they would lose what they cannot see
+    waiting: bytes | list[Entry]
     marks: list[Mark]
     passed: int
     quiet: int
     refused: list[Entry]
-    packed: Packed | None = None  # those that wait
+
+    def entries(self) -> Entries:
+        """Those that wait."""
+        if isinstance(self.waiting, list):
+            return Entries.of(self.waiting)
+        return msgspec.msgpack.decode(self.waiting, type=Packed).entries()
 
 
 class RegionRunner:
@@ -52,10 +58,7 @@ class RegionRunner:
     ) -> None:
         self.inner, self._unsealed = inner, unsealed
         self._view, self._region = view, region
-        waits = [] if state is None else [Entries.of(state.waiting)]
-        if state is not None and state.packed is not None:
-            waits.append(state.packed.entries())
-        self._waiting = Entries.joined(waits)
+        self._waiting = NONE if state is None else state.entries()
         self._marks = {mark.partition: mark for mark in state.marks} if state is not None else {}
         self._passed = state.passed if state is not None else UNTIMED  # the time up to which records went on
         self._quiet = state.quiet if state is not None else 0
@@ -91,7 +94,8 @@ class RegionRunner:
         """See :class:`~shoal.runtime.kafka.serve.stateful.Stateful`."""
         marks = list(self._marks.values())
         packed = Packed.of_entries(self._view, self._region, 0, [], self._waiting)
-        state = State(self.inner.snapshot(), [], marks, self._passed, self._quiet, self._refused, packed)
+        waiting = msgspec.msgpack.encode(packed)
+        state = State(self.inner.snapshot(), waiting, marks, self._passed, self._quiet, self._refused)
         return msgspec.msgpack.encode(state)
 
     @property

@@ -15,12 +15,12 @@ from shoal.core.lines import Numbers
 from shoal.core.time import AHEAD, EventTime
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.provision.served import Served
-from shoal.runtime.kafka.regions.blocks import LARGEST, UNTIMED, BlockSeal, Entries, Mark, Packed
+from shoal.runtime.kafka.regions.blocks import FULL, UNTIMED, BlockSeal, Entries, Mark, Packed
 from shoal.runtime.kafka.regions.cells import Cuts, RegionNumbers
 from shoal.runtime.kafka.regions.glance import Glance, Pace, near
 from shoal.runtime.kafka.regions.partitioner import Partitioner, partitioner_of
 from shoal.runtime.kafka.regions.wish import regions_of
-from shoal.runtime.kafka.serve.source_records import Record, Records, whole
+from shoal.runtime.kafka.serve.source_records import LARGEST, Record, Records, whole
 
 ROOM = 64  # bytes that a record takes in a block beside its value and its key
 
@@ -72,7 +72,7 @@ class Router:
     def take(self, batch: Sequence[Record]) -> None:
         """Hold a batch, parted."""
         records = Records.of(batch)
-        full = records.full()
+        full = records.full().within(LARGEST)  # a block of one that is larger could not be written
         frame, times = self._glance.read(full.values)
         entries = Entries(full, self._paced(full, times))
         for role, partitioner in self.partitioners.items():
@@ -161,8 +161,8 @@ def _parts(entries: Entries) -> Iterator[Entries]:
     if entries.keys is not None:
         sizes = sizes + whole(len(key or b"") for key in entries.keys)
     begin, reached = 0, np.cumsum(sizes)
-    while begin < len(entries) and int(reached[-1] - (reached[begin - 1] if begin else 0)) > LARGEST:
-        upto = LARGEST + (int(reached[begin - 1]) if begin else 0)
+    while begin < len(entries) and int(reached[-1] - (reached[begin - 1] if begin else 0)) > FULL:
+        upto = FULL + (int(reached[begin - 1]) if begin else 0)
         end = max(begin + 1, int(np.searchsorted(reached, upto, "right")))
         if end >= len(entries):
             break

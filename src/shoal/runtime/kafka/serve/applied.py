@@ -29,10 +29,14 @@ class Applied:
         refuse_other_keys((entry or {}).get("keys", {}), held, "serve run")
         self._epochs = {name: max(map(int, epochs)) for name, epochs in held.items()}
         self._topic = topic
-        self._admin = library().admin.AdminClient({**properties, "log_level": 0})
-        now = topic_id(self._admin, topic)
-        self.binding = Binding(topic, now, Seal(keys))
-        self.binding.check(entry if topic == source else None, now)
+        self._admin: Any = library().admin.AdminClient({**properties, "log_level": 0})
+        try:
+            now = topic_id(self._admin, topic)
+            self.binding = Binding(topic, now, Seal(keys))
+            self.binding.check(entry if topic == source else None, now)
+        except BaseException:
+            self._admin = None  # or the error's traceback would hold it, and its threads would go on asking brokers
+            raise
 
     def tell(self, counters: Counters) -> None:
         """Key epochs and versions of views, for whoever looks at the worker."""

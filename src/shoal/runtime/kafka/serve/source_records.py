@@ -112,10 +112,25 @@ class Records(Sequence[Record]):
 
     def readable(self, decode: Decode | None) -> Self:
         """With values decoded. One that a codec cannot read, or too large to publish, is empty: no view can read it."""
-        if decode is None and self.values.longest <= LARGEST:
+        if decode is as_written or (decode is None and self.values.longest <= LARGEST):
             return self
         values = [_decoded(value, decode) for value in self.values]
         return type(self)(values, self.partitions, self.offsets, self.timestamps, self.keys)
+
+    def within(self, most: int) -> Self:
+        """One whose value and key are larger together is empty, and without a key.
+
+        >>> some = Records.of([Record(0, 7, b"k", b"{}", 0), Record(0, 8, b"key", b"{}", 0)])
+        >>> [(record.key, record.value) for record in some.within(4)]
+        [(b'k', b'{}'), (None, b'')]
+        """
+        sizes = self.values.lengths + (0 if self.keys is None else whole(len(key or b"") for key in self.keys))
+        if not (sizes > most).any():
+            return self
+        fits = (sizes <= most).tolist()
+        values = [value if here else b"" for value, here in zip(self.values, fits, strict=True)]
+        keys = [key if here else None for key, here in zip(self.keys or [None] * len(self), fits, strict=True)]
+        return type(self)(values, self.partitions, self.offsets, self.timestamps, keys if self.keys else None)
 
     def follow(self, reached: Mapping[int, int]) -> bool:
         """Whether they stand behind what was reached before, those of a partition in their order."""
@@ -168,6 +183,11 @@ def _offsets(messages: Sequence[Any], ends: list[int]) -> Numbers:
         plain = last - first == end - begin - 1
         out[begin:end] = np.arange(first, last + 1) if plain else whole(map(_OFFSET, messages[begin:end]))
     return out
+
+
+def as_written(value: bytes) -> bytes:
+    """The codec of what we wrote ourselves: it may be larger than a record of the source."""
+    return value
 
 
 def _decoded(value: bytes | None, decode: Decode | None) -> bytes | None:

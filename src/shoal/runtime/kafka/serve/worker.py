@@ -42,7 +42,7 @@ from shoal.runtime.kafka.serve.output import keeps_keys
 from shoal.runtime.kafka.serve.places import begin, unread, with_room
 from shoal.runtime.kafka.serve.restore import Restorer
 from shoal.runtime.kafka.serve.shards import Shard
-from shoal.runtime.kafka.serve.source_records import Records, whole
+from shoal.runtime.kafka.serve.source_records import Records, as_written, whole
 from shoal.runtime.kafka.serve.transactions import LostError, Transactions, lost
 from shoal.runtime.kafka.state.changelog import Changelog, note_of
 
@@ -85,7 +85,7 @@ class Worker:
         checked_name(membership.name)
         self._policy, self._keys, self._say = policy, keys, say
         # what regions read are blocks, which they open themselves; what leaves has the views' codec
-        self._decode, self._written_by = codec.decode if codec and not of_regions else None, codec
+        self._decode, self._written_by = as_written if of_regions else codec.decode if codec else None, codec
         self._stream: Repartition | None = None  # the first stage, if a view asks for it
         self._served: Mapping[str, Served] | None = fill.served if fill is not None else None
         self._upto: Mapping[int, int] | None = fill.upto if fill is not None else None
