@@ -143,7 +143,11 @@ class Improver:
         before = np.empty(count, np.int64)
         before[order] = np.cumsum(size[order]) - size[order]
         window = before * windows // total
-        chosen = np.argsort(draws(self.seed, 2 * self.round, windows + many)[many:], kind="stable")[:many]
+        drawn = np.argsort(draws(self.seed, 2 * self.round, windows + many)[many:], kind="stable")
+        chosen = drawn[:many]
+        full = np.isin(drawn, window)  # groups larger than a window leave windows in which none begins
+        if not full[:many].any():
+            chosen = drawn[full][:many]
         mine = window[self.labels]
         return [rows for w in chosen if len(rows := np.flatnonzero((mine == w) & (self.labels >= 0)))]
 
