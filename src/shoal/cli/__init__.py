@@ -20,6 +20,7 @@ from cyclopts import App, CycloptsError, Group
 from shoal import __version__
 from shoal.core.errors import PolicyError, ShoalError, UsageError
 from shoal.core.originals import guarded
+from shoal.core.passwords import without_passwords
 
 HELP = """Hide in numbers: anonymize tables, time series and event streams, and prove every release.
 
@@ -99,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _say(str(error) if error.hint else f"{error}\n\nhint: {_fallback(error, arguments)}")
         sys.exit(error.exit_code)
     except CycloptsError as error:
-        _say(f"{error}\n\nhint: shoal {_command(arguments)}--help")
+        _say(f"{without_passwords(str(error))}\n\nhint: shoal {_command(arguments)}--help")
         sys.exit(2)
     except KeyboardInterrupt as stop:
         _say("stopped; nothing was written")

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from shoal.connect.sql.address import is_address
+from shoal.connect.sql.address import EXAMPLE, is_address
 from shoal.core.errors import InputError, UsageError
+from shoal.core.passwords import without_passwords
 
 Format = Literal["csv", "parquet", "ndjson", "excel", "table"]
 ENDINGS: Mapping[str, Format] = {
@@ -39,6 +40,8 @@ def format_of(path: str) -> Format:
     if is_address(path):
         return "table"
     found = ENDINGS.get(_ending(file_of(path)))
+    if found is None and ("://" in path or without_passwords(path) != path):
+        raise UsageError("neither a file of a known format nor a database we know", where=path, hint=EXAMPLE)
     if found is None:
         raise UsageError(
             "cannot tell the format from the name",

@@ -12,9 +12,11 @@ The number is the exit code of the command line.
 
 from __future__ import annotations
 
+from shoal.core.passwords import without_passwords
+
 
 class ShoalError(Exception):
-    """An error a person can act on: ``where`` it happened, what was wrong, and a ``hint``.
+    """An error a person can act on: ``where`` it happened, what was wrong, and a ``hint``. It never has a password.
 
     >>> print(UsageError("k must be at least 1, found 0", where="k-anonymity", hint="k=5 is usual"))
     k-anonymity: k must be at least 1, found 0
@@ -25,10 +27,10 @@ class ShoalError(Exception):
     exit_code = 3
 
     def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.where = where
-        self.hint = hint
+        self.message = without_passwords(message)
+        self.where = None if where is None else without_passwords(where)
+        self.hint = None if hint is None else without_passwords(hint)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         text = f"{self.where}: {self.message}" if self.where else self.message

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from shoal.core.errors import UsageError
+from shoal.core.passwords import is_secret, without_passwords
 
 SCHEMES = {"postgresql": "postgresql", "postgres": "postgresql", "sqlite": "sqlite", "duckdb": "duckdb"}
 FROM_ENVIRONMENT = "env:"
@@ -20,7 +21,7 @@ def is_address(path: str) -> bool:
     >>> is_address("postgresql://host/clinic#patients"), is_address("patients.csv"), is_address("env:CLINIC#patients")
     (True, False, True)
     """
-    scheme = path.partition(":")[0]
+    scheme = path.partition(":")[0].lower()
     return path.startswith(FROM_ENVIRONMENT) or (":" in path and scheme in SCHEMES and not Path(path).exists())
 
 
@@ -55,11 +56,13 @@ class Address:
                 raise UsageError(f"the variable {name!r} is not set", where=place, hint="export the address there")
             found = cls.of(f"{url.partition('#')[0]}#{table or url.partition('#')[2]}", secret_allowed=True)
             return cls(found.kind, found.url, found.table, f"{place}#{found.table}")
-        kind = SCHEMES.get(place.partition(":")[0])
+        scheme, colon, rest = place.partition(":")
+        kind = SCHEMES.get(scheme.lower())
         if kind is None:
             # what the variable holds may be a secret in any form: nothing of it is shown
             shown = "the address" if secret_allowed else place.partition("@")[2] or place
             raise UsageError("expected the address of a database", where=shown, hint=EXAMPLE)
+        place = scheme.lower() + colon + rest  # drivers know it in lower case only
         shown = f"{_without_password(place)}#{table}"
         if not secret_allowed and shown != f"{place}#{table}":
             raise UsageError(
@@ -102,7 +105,7 @@ def _without_password(url: str) -> str:
         raise UsageError("the address cannot be read", where=url.partition(":")[0], hint=EXAMPLE) from None
     if parts.scheme in ("sqlite", "duckdb"):
         return url
-    user = (parts.username or "") + ("@" if parts.username else "")
-    query = "&".join(f"{name}={value}" for name, value in parse_qsl(parts.query) if name != "password")
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, user + host, parts.path, query, ""))
+    plain = without_passwords(url)
+    # a # or a blank in a password ends what is read as its value
+    secret = any(is_secret(name) for name, _ in parse_qsl(parts.query, keep_blank_values=True))
+    return plain.partition("?")[0] if secret else plain
