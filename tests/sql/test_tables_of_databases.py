@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from shoal.connect import sql
 from shoal.core.errors import InputError, OutputError, UsageError
 from shoal.core.originals import guarded
+from tests.small_disk import small_disk
 from tests.sql.conftest import run
 
 KINDS = ("postgresql", "sqlite", "duckdb")
@@ -130,6 +133,33 @@ def test_a_new_file_that_was_not_finished_is_gone(tmp_path: Path, monkeypatch: p
         with pytest.raises(OutputError):
             sql.write(pl.DataFrame({"age": [1]}), f"{kind}:{tmp_path / 'new'}#t")
         assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_full_disk_is_told_and_leaves_nothing_of_a_new_file(kind: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"name": [f"{at * 7919 % 100_003:x}" for at in range(60_000)]})
+    with small_disk(tmp_path / "small", "300k") as small:
+        with pytest.raises(OutputError, match="no space left") as caught:
+            sql.write(frame, f"{kind}:{small / 'new.db'}#t")
+        assert "make room" in str(caught.value)
+        assert list(small.iterdir()) == []
+
+
+def test_a_database_that_somebody_else_writes_to_is_told(tmp_path: Path) -> None:
+    place = tmp_path / "x.db"
+    sql.write(pl.DataFrame({"age": [1]}), f"sqlite:{place}#t")
+    # of another process: locks of a file belong to processes
+    code = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('begin exclusive'); print(1, flush=True); input()"
+    words = [sys.executable, "-c", code, str(place)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        try:
+            with pytest.raises(OutputError, match="somebody else holds the table"):
+                sql.write(pl.DataFrame({"age": [1]}), f"sqlite:{place}#u")
+        finally:
+            other.kill()
+    assert sql.read(f"sqlite:{place}#t").height == 1
 
 
 def test_who_may_read_the_former_release_may_read_the_new_one(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

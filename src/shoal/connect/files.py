@@ -7,6 +7,7 @@ and never onto a file that was read.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import io
@@ -250,10 +251,26 @@ def replacing(path: Path) -> Iterator[Path]:
         # a temporary file is its owner's alone; a release is readable like any other file
         part.chmod(0o666 & ~umask)
         part.replace(path)
-    except OSError as error:
-        raise OutputError(f"cannot be written ({error.strerror})", where=str(path)) from None
+    except (OSError, pl.exceptions.PolarsError) as error:
+        if is_full(error):
+            raise OutputError(
+                "there is no room left on the disk", where=str(path), hint="make room; nothing was written"
+            ) from None
+        if not isinstance(error, OSError):
+            raise
+        raise OutputError(f"cannot be written ({error.strerror or _kind(error)})", where=str(path)) from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def is_full(error: Exception) -> bool:
+    """Whether the disk is full, or what a user may put there: polars says it in words only.
+
+    >>> is_full(OSError(errno.ENOSPC, "")), is_full(pl.exceptions.ComputeError("No space left on device"))
+    (True, True)
+    """
+    known = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return known or any(words in str(error) for words in ("No space left", "quota exceeded"))
 
 
 def _bytes(path: str) -> bytes:

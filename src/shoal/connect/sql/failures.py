@@ -22,27 +22,28 @@ STATES = {
     "08": ("the connection was lost", "is the database up?"),
 }
 # of a failed connection there is no state, and of files never: what the message is about
+# (the first that fits counts: SQLite says "database is locked")
 WORDS = {
+    "locked": STATES["55P03"],
+    "lock on file": STATES["55P03"],
+    "disk is full": STATES["53100"],
+    "no space left": STATES["53100"],
     "not a database": ("the file is no database of this kind", "check the address"),
     "not a valid duckdb": ("the file is no database of this kind", "check the address"),
+    "malformed": ("the file is no database of this kind", "check the address"),
     "password authentication failed": STATES["28"],
     "no password supplied": STATES["28"],
     "fe_sendauth": STATES["28"],
     "role ": STATES["28"],
     "no pg_hba.conf entry": STATES["28"],
-    "database ": STATES["3D"],
+    "readonly": STATES["42501"],
+    "read-only": STATES["42501"],
+    'database "': STATES["3D"],
     "no such table": STATES["42P01"],
     "does not exist": STATES["42P01"],
     "refused": ("the database cannot be reached", "is it running, and is host and port right?"),
     "could not translate host": ("the database cannot be reached", "is the host's name right?"),
     "timeout": ("the database cannot be reached", "is it running, and is host and port right?"),
-    "readonly": STATES["42501"],
-    "read-only": STATES["42501"],
-    "locked": STATES["55P03"],
-    "lock on file": STATES["55P03"],
-    "full": STATES["53100"],
-    "no space": STATES["53100"],
-    "malformed": ("the file is no database of this kind", "check the address"),
 }
 
 

@@ -16,6 +16,7 @@ from shoal.connect.sql.reading import declared, fetch, identity
 from shoal.core.errors import OutputError, UsageError
 from shoal.core.originals import refuse
 
+BESIDE = (".wal", "-journal", "-wal", "-shm")  # what DuckDB and SQLite write beside their file
 ROUNDS = 4  # of filling what is free; one is enough unless somebody else writes
 
 
@@ -52,7 +53,8 @@ def write(
                 overwrite_free_blocks(there, address)
     finally:
         if file is not None and new_file and not done:
-            file.unlink(missing_ok=True)
+            for ending in ("", *BESIDE):
+                file.with_name(file.name + ending).unlink(missing_ok=True)
 
 
 def overwrite_free_blocks(there: Any, address: Address) -> None:
