@@ -59,6 +59,8 @@ def test_options_that_have_no_effect_and_secrets_are_refused(tmp_path: Path, dat
         ("anonymize", f"{at}#patients", *WORDS, "-o", "x.csv", "--replace"): "--replace",
         ("anonymize", f"{at}#patients", *WORDS, "--separator", ";", "-o", "x.csv"): "no separator",
         ("anonymize", f"{at}#patients", *WORDS, "--into", f"{at}#r", "--cells", "struct"): "typed cells",
+        ("anonymize", f"{at}#patients", *WORDS, "--memory", "300MB", "-o", "x.csv"): "--memory: has no effect",
+        ("anonymize", "-", *WORDS, "--memory", "300MB", "-o", "x.csv"): "--memory: has no effect",
         ("anonymize", "postgresql://a:hunter2@h/d#t", *WORDS): "password",
         ("anonymize", at, *WORDS): "no table is named",
     }.items():

@@ -11,7 +11,7 @@ import pytest
 import shoal
 from scripts.postgres import Postgres
 from shoal.connect import sql
-from shoal.core.errors import PolicyError, PromiseError
+from shoal.core.errors import OutputError, PolicyError, PromiseError
 from shoal.core.keys import KeyRing
 from shoal.datasets.hospital import hospital
 from shoal.policy.load import parse
@@ -103,6 +103,14 @@ def test_each_role_reads_its_own_table_and_nothing_else(clinic: Clinic) -> None:
     assert nurse.schema["age"] == pl.Int64
     # no order joins the two: neither is that of the source
     assert nurse["age"].to_list() != sql.read("env:CLINIC#patients")["age"].to_list()
+
+
+def test_a_schema_that_is_not_there_is_named_and_not_the_source(clinic: Clinic) -> None:
+    missing = clinic.text.replace("show: [name, sex, age, diag]", "show: [sex]\n    service: {table: ward.nurses}")
+    with pytest.raises(OutputError) as caught:
+        clinic.tables(missing).apply(keys=KeyRing())
+    assert str(caught.value).startswith("env:CLINIC#ward.nurses: there is no such schema\n\nhint: ")
+    assert run(clinic.url, "select tablename from pg_tables where schemaname = 'public'") == [("patients",)]
 
 
 def test_applied_again_nothing_is_touched_and_new_rows_release_all_anew(clinic: Clinic) -> None:

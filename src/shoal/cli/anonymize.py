@@ -90,7 +90,8 @@ def anonymize(
 
 def beyond_memory(job: Job, data: str, to: To, reading: Reading) -> Release | None:
     """The release of a table that does not fit in memory, written where it goes; nothing if it fits."""
-    from shoal.release.regional.choose import large_table
+    from shoal.connect.formats import format_of, parts_of
+    from shoal.release.regional.choose import SCANNED, large_table
 
     types = all_types(reading.types, job.types if job.view is not None else {})
     if getattr(job, "engine", "here") == "spark":
@@ -102,6 +103,12 @@ def beyond_memory(job: Job, data: str, to: To, reading: Reading) -> Release | No
         target = None if to.dry_run else to.output or "-"
         with progress("anonymizing") as tell:
             return release_files(job, data, target, types=types, separator=reading.split, progress=tell)
+    if getattr(job, "memory", None) is not None and (data == "-" or format_of(parts_of(data)[0]) not in SCANNED):
+        raise UsageError(
+            "has no effect on what is read as a whole",
+            where="--memory",
+            hint="leave it out, or write the table into a CSV, Parquet or NDJSON file first: those are read in regions",
+        )
     large = large_table(job, data, types=types, separator=reading.split)
     if large is None:
         return None

@@ -218,7 +218,8 @@ class Tables:
             job = job_of(Wishes(stated))
             release = job.run(rows)
             kept = {name: kind for name, kind in kinds.items() if name in job.unchanged}
-            store(cursor, release.data, table, kept, replace=replaced)
+            with told(table.shown, writing=True):  # what is wrong with this table is no matter of the source
+                store(cursor, release.data, table, kept, replace=replaced)
         for name in set(() if last is None else last.tables.values()) - set(self._names().values()):
             gone = self.wanted.source.beside(name)
             if is_there(cursor, gone):
