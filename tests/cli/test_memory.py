@@ -74,6 +74,24 @@ def test_files_of_a_folder_compressed_or_not_are_one_table_in_every_format(shoal
     assert len(set(found.values())) == 1
 
 
+def test_a_table_of_twelve_combinations_keeps_to_its_memory(shoal, tmp_path, little_memory, monkeypatch):
+    """Of each combination there are more rows than a region should have, and the sample has a few of each."""
+    monkeypatch.setattr("shoal.release.regional.sample.SAMPLE", 100)
+    rows = pl.DataFrame({"age": [30 + i % 4 for i in range(6000)], "sex": ["fmx"[i % 3] for i in range(6000)]})
+    rows.write_csv(tmp_path / "t.csv")
+    words = ("anonymize", "t.csv", "--quasi", "age,sex", "--k", "4", "--memory", "300MB", "-o", "r.csv")
+    done = shoal(*words)
+    assert done.returncode == 0, done.stderr
+    assert "released in 12 regions" in done.stderr
+    assert pl.read_csv(tmp_path / "r.csv").sort("age", "sex").equals(rows.sort("age", "sex"))
+    pl.concat([rows[:1]] * 6000).write_csv(tmp_path / "t.csv")
+    (tmp_path / "r.csv").unlink()
+    done = shoal(*words)
+    assert done.returncode == 1, done.stderr
+    assert "6,000 rows have the same quasi values, which do not fit in memory" in done.stderr
+    assert {f.name for f in tmp_path.iterdir()} == {"t.csv"}
+
+
 def test_standard_output_compressed_files_and_dry_runs(shoal, tmp_path, table, little_memory):
     low = ("--effort", "low", "--memory", "300MB")
     assert shoal("anonymize", "t.csv", *ASKED, *low, "-o", "r.csv").returncode == 0

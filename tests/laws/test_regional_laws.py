@@ -105,7 +105,7 @@ def test_the_figures_of_one_region_are_those_of_the_table_in_memory(tmp_path):
 def small_regions(monkeypatch):
     """Regions of a few rows, so that a small table has many."""
     monkeypatch.setattr("shoal.release.regional.plan.FEWEST", 40)
-    monkeypatch.setattr("shoal.release.regional.files.TOO_LARGE", 10)
+    monkeypatch.setattr("shoal.release.regional.parting.TOO_LARGE", 10)
     monkeypatch.setattr("shoal.release.regional.survey.BATCH", 300)
     monkeypatch.setattr("shoal.release.regional.survey.AT_ONCE", 200)
 
@@ -173,7 +173,7 @@ def _ends(cell: str) -> tuple[int, int]:
 def test_the_order_of_the_input_changes_nothing_and_tells_nothing(seed, k, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("shoal.release.regional.plan.FEWEST", 40)
-        patch.setattr("shoal.release.regional.files.TOO_LARGE", 10)
+        patch.setattr("shoal.release.regional.parting.TOO_LARGE", 10)
         patch.setattr("shoal.release.regional.survey.BATCH", 200)
         frame = hospital(800, seed=seed)
         one, two = (tmp_path_factory.mktemp("order") for _ in range(2))
@@ -283,6 +283,6 @@ def test_promises_that_only_large_regions_can_keep_are_refused(tmp_path, monkeyp
     monkeypatch.setattr("shoal.release.regional.plan.FEWEST", 40)
     ages = np.arange(4000) % 100
     frame = pl.DataFrame({"age": ages, "diag": [f"d{age // 10}" for age in ages]})
-    with pytest.raises(PromiseError, match="regions of 4,000 rows"):
+    with pytest.raises(PromiseError, match="4,000 rows must be released as one region"):
         regional(frame, tmp_path, 250, quasi=["age"], plain=[], t=0.05, method="mondrian", effort=None)
     assert not list(tmp_path.glob("release*"))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.core.errors import PromiseError, UsageError
-from shoal.core.groups import Coverage, Groups
+from shoal.core.groups import Coverage, Finding, Groups
 from shoal.core.release import Boxes, boxes_of
 from shoal.core.spec import Spec
 from shoal.core.table import Sensitive, Table
@@ -165,9 +165,19 @@ def reachable(table: Table, promises: Sequence[Promise]) -> compiled.Rules:
     findings = [p.judge(whole) for p in promises]
     if kept and all(f.kept for f in findings):
         return rules
+    raise out_of_reach(findings, sum(table.withheld.values()))
+
+
+def out_of_reach(findings: Sequence[Finding], withheld: int) -> PromiseError:
+    """The error that says how near the whole table as one group comes to the promises.
+
+    >>> print(out_of_reach([Finding("10-anonymity", False, 10, 1, 1, 1, "people")], 0))
+    promises: 10-anonymity cannot be reached: asked 10, the whole table as one group reaches 1 (people counted)
+    <BLANKLINE>
+    hint: ask for less, or bring more people
+    """
     broken = next((f for f in findings if not f.kept), findings[0])
-    withheld = sum(table.withheld.values())
-    raise PromiseError(
+    return PromiseError(
         f"{broken.promise} cannot be reached: asked {broken.asked:g}, "
         f"the whole table as one group reaches {broken.reached:.4g} ({broken.unit} counted"
         + (f", {withheld:,} rows withheld before)" if withheld else ")")

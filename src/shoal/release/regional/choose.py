@@ -67,6 +67,7 @@ class LargeTable:
     types: Mapping[str, str] = field(default_factory=dict)
     separator: str | None = None
     at_once: int = 1  # regions that are worked on together: changes the time and not the release
+    fits: int = 0  # rows that can be released at once
 
     @property
     def told(self) -> str:
@@ -81,7 +82,7 @@ class LargeTable:
         """What the memory holds."""
         from shoal.release.regional.scattered import Room
 
-        return Room(self.most, self.at_once, self.memory // 8)
+        return Room(self.most, self.at_once, self.memory // 8, self.fits)
 
     def release(
         self, target: str | None, *, separator: str = ",", progress: Progress = silent, tell: Tell = quiet
@@ -140,7 +141,7 @@ def large_table(
     refuse_in_regions(job)
     most = max(1, min(fit // AT_ONCE, LARGEST))
     at_once = max(1, min(os.cpu_count() or 1, fit // most - 1))
-    return LargeTable(job, data, rows, most, memory, types or {}, separator, at_once)
+    return LargeTable(job, data, rows, most, memory, types or {}, separator, at_once, fit)
 
 
 def refuse_in_regions(job: TableJob) -> None:

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,39 +25,40 @@ from shoal.connect import files
 from shoal.connect.pieces import with_texts, write_pieces
 from shoal.core.bounds import bounded
 from shoal.core.domain import Domain
-from shoal.core.errors import OutputError, PromiseError
+from shoal.core.errors import OutputError
 from shoal.core.order import publication_order
 from shoal.core.release import Release
 from shoal.core.schema import Column, Schema
-from shoal.core.table import code, coded
+from shoal.core.table import Table, code, coded
 from shoal.promises.rules import least_people
 from shoal.release.adversary import Adversary
 from shoal.release.judge import Judge
 from shoal.release.regional import figures, survey
 from shoal.release.regional.judging import Court, Judged, added
+from shoal.release.regional.parting import is_alike, parted
 from shoal.release.regional.plan import (
     BUCKET,
     PERSON,
     Plan,
-    Sampler,
     Solved,
-    fewest,
     regions_of,
     sensitive_levels,
     solve,
-    stands_alone,
+    solve_alike,
 )
 from shoal.release.regional.prepared import Prepared, as_it_is
+from shoal.release.regional.sample import Sampler
 from shoal.release.regional.scattered import Room, Scattered, in_order
 from shoal.release.remarks import unmet
 from shoal.release.table import TableJob
 from shoal.report.columns import masked as with_masks
 from shoal.tables.base import Progress, reachable, silent
 from shoal.tables.improve import draws
+from shoal.tables.regions import Regions
 
 NO_ROOM = ("No space left", "os error 28")
-TOO_LARGE = 3  # times the rows of a region: what joined regions may grow to
 IN_PIECES = "the table was released in {} regions, each by itself, and judged as a whole"
+IN_ONE = "the table was released in one region"
 
 
 @contextmanager
@@ -121,7 +122,7 @@ class Run:
             promises=self.job.promises,
             method=self.job.method_for(kept),
             domain=domain,
-            regions=regions_of(sampler.sample(), table, self.room.most, kept, k),
+            regions=self._regions(sampler, domain, table, kept, k),
             frequency=frequency,
             seed=seed,
             # rows that read alike must be judged together, whichever regions they come from: a bucket fits in memory
@@ -129,7 +130,8 @@ class Run:
             typed=self.job.cells == "struct",
         )
         regions = self._scattered(plan)
-        parts = self._parted(plan, regions, k)
+        parts = parted(plan, regions, self.room, k)
+        plan.parts = len(parts)
         solved, buckets = self._solved(plan, regions, parts)
         pieces, judged, court, unread = self._judged(plan, buckets)
         verdict = court.verdict(judged)
@@ -149,8 +151,7 @@ class Run:
         )
         notes = [
             *self.job.told_before(),
-            IN_PIECES.format(f"{len(parts):,}"),
-            *([figures.UNMEASURED] if len(parts) > 1 else []),
+            *([IN_PIECES.format(f"{len(parts):,}"), figures.UNMEASURED] if len(parts) > 1 else [IN_ONE]),
             *self.rows.notes,
             *court.shared(judged),
             *figures.combined_names(adversary, looks, readable),
@@ -188,13 +189,25 @@ class Run:
             matrix, lost, reasons = coded(batch, schema, domain)
             withheld.update(reasons)
             matrix = matrix[~lost] if lost.any() else matrix
-            sampler.take(matrix)
+            sampler.count(matrix)
             for j, name in enumerate(schema.quasi):
                 frequency[name] += np.bincount(matrix[:, j], minlength=len(frequency[name]))
             seen += batch.height
-            self.progress(0.1 * seen / max(1, self.rows.height), f"coding {seen:,} of {self.rows.height:,} rows")
+            self.progress(0.08 * seen / max(1, self.rows.height), f"coding {seen:,} of {self.rows.height:,} rows")
         self.rows.check()  # every pass must have read the same file, or codes and regions would not fit
         return sampler, frequency, withheld
+
+    def _regions(self, sampler: Sampler, domain: Domain, table: Table, kept: int, k: int) -> Regions:
+        """Where to cut, by a second look at quasi values; a table that is one region needs none."""
+        seen = 0
+        for batch in survey.batches(self.rows.scan, table.names) if kept > self.room.most else ():
+            matrix, lost, _ = coded(batch, self.rows.schema, domain)
+            sampler.take(matrix[~lost] if lost.any() else matrix)
+            seen += batch.height
+            word = f"looking where to cut {seen:,} of {self.rows.height:,} rows"
+            self.progress(0.08 + 0.02 * seen / max(1, self.rows.height), word)
+        self.rows.check()
+        return regions_of(sampler.sample(), table, self.room.most, kept, k)
 
     def _scattered(self, plan: Plan) -> Scattered:
         """The rows on disk by region, without those that cannot be released."""
@@ -212,59 +225,41 @@ class Run:
         self.rows.check()
         return out
 
-    def _parted(self, plan: Plan, rows: Scattered, k: int) -> list[list[int]]:
-        """Which regions are released together: those that cannot keep the promises alone join the one beside them."""
-        everything = list(range(plan.regions.count))
-        compared = [p.sensitive for p in plan.promises if p.compares_with_all and p.sensitive is not None]
-        if compared:  # such a promise is about everybody: a region must not be compared with itself
-            scan = rows.scan(everything)
-            plan.domain.shares = {
-                n: survey.shares_of(scan, n, plan.domain.values[n], plan.schema.subject) for n in compared
-            }
-        about = [*{p.sensitive for p in plan.promises if p.sensitive is not None}, *plan.schema.of("subject")]
-        least = fewest(k)
-        counts = plan.schema.subject is None and all(p.sensitive is None for p in plan.promises)
-
-        def alone(numbers: list[int]) -> bool:
-            size = sum(rows.rows[n] for n in numbers)
-            # where only rows are counted, their number is the answer; otherwise the region must be looked at
-            if size < least or (counts and all(p.rule().complete for p in plan.promises)):
-                return size >= least
-            return stands_alone(plan, rows.scan(numbers).select(about).collect(engine="streaming"))
-
-        parts = plan.regions.parted(alone, lambda numbers: sum(rows.rows[n] for n in numbers))
-        largest = max(sum(rows.rows[n] for n in numbers) for numbers in parts)
-        if len(parts) < plan.regions.count and largest > TOO_LARGE * self.room.most:
-            raise PromiseError(
-                f"the promises can be kept only by regions of {largest:,} rows, which do not fit in memory",
-                where="regions",
-                hint="give more memory (--memory), ask for less, or leave out a quasi column",
-            )
-        plan.parts = len(parts)
-        return parts
-
     def _solved(self, plan: Plan, rows: Scattered, parts: list[list[int]]) -> tuple[list[Solved], Scattered]:
         buckets = Scattered(self.folder / "buckets", self.room.held)
         solved = list[Solved]()
+        at_once = self.room.together(max(map(rows.height, parts)))
+        alike = {number for number, part in enumerate(parts) if is_alike(plan, rows, part, self.room.most)}
 
-        def work(number: int) -> Solved:
+        def work(number: int) -> Iterable[Solved]:
+            if number in alike:
+                return self._as_they_are(plan, rows, parts[number])
             # the bar is drawn by one thread: only a region that is worked on alone tells how far it is
-            alone = number == 0 or self.room.at_once == 1
+            alone = number == 0 or at_once == 1
             tell = _within(self.progress, *self._word(number, rows, parts)) if alone else silent
-            return solve(plan, number, rows.take(parts[number]), tell, categories=True)
+            return [solve(plan, number, rows.take(parts[number]), tell, categories=True)]
 
-        for number, found in enumerate(in_order(work, len(parts), self.room.at_once)):
+        for number, found in enumerate(in_order(work, len(parts), at_once)):
             share, _, word = self._word(number, rows, parts)
             self.progress(share, word)
-            buckets.add(BUCKET, found.rows)
-            solved.append(dataclasses.replace(found, rows=pl.DataFrame()))  # they are on disk now
+            for one in found:
+                buckets.add(BUCKET, one.rows)
+                solved.append(dataclasses.replace(one, rows=pl.DataFrame()))  # they are on disk now
         buckets.flush()
         return solved, buckets
+
+    def _as_they_are(self, plan: Plan, rows: Scattered, part: list[int]) -> Iterator[Solved]:
+        """A region of rows that are all alike, some at a time."""
+        subject = plan.schema.subject
+        people = rows.height(part) if subject is None else survey.people_of(rows.scan(part), subject)
+        for batch in rows.batches(part[0], self.room.most):
+            yield dataclasses.replace(solve_alike(plan, batch, categories=True), before={people: 1} if people else {})
+            people = 0  # they are counted once
 
     @staticmethod
     def _word(number: int, rows: Scattered, parts: list[list[int]]) -> tuple[float, float, str]:
         """Where a region stands among all, how much of the work it is, and what to say of it."""
-        word = f"region {number + 1:,} of {len(parts):,}, {sum(rows.rows[n] for n in parts[number]):,} rows"
+        word = f"region {number + 1:,} of {len(parts):,}, {rows.height(parts[number]):,} rows"
         return 0.2 + 0.6 * number / len(parts), 0.6 / len(parts), word
 
     def _judged(self, plan: Plan, buckets: Scattered) -> tuple[list[Path], list[Judged], Court, set[str]]:
@@ -281,6 +276,7 @@ class Run:
         role = "" if self.job.view is None else self.job.view.role
         place = self.folder / "ordered"
         place.mkdir()
+        at_once = self.room.together(max(buckets.rows.values()))
 
         def work(number: int) -> tuple[Judged, set[str], Path]:
             bucket = full[number]
@@ -294,7 +290,7 @@ class Run:
             rows[order].write_parquet(piece, compression="lz4", statistics=False)
             return found, strange, piece
 
-        for number, (found, strange, piece) in enumerate(in_order(work, len(full), self.room.at_once)):
+        for number, (found, strange, piece) in enumerate(in_order(work, len(full), at_once)):
             judged.append(found)
             unread |= strange
             pieces.append(piece)

@@ -24,7 +24,7 @@ from shoal.core.table import Table, by_value, code, factorize
 from shoal.measures.loss import Loss, loss, lost_bits
 from shoal.promises.base import Promise
 from shoal.promises.rules import least_people
-from shoal.tables.base import Progress, TableMethod, silent
+from shoal.tables.base import Grouping, Progress, TableMethod, silent
 from shoal.tables.improve import draws, mixed
 from shoal.tables.regions import Regions, cut
 
@@ -103,9 +103,34 @@ def solve(
     >>> sorted(solve(plan, 0, pl.DataFrame({"age": [20, 21, 50, 52]})).rows["age"])
     ['[20, 21]', '[20, 21]', '[50, 52]', '[50, 52]']
     """
-    schema = plan.schema
-    table = replace(code(frame, schema, domain=plan.domain), parts=plan.parts)
+    table = replace(code(frame, plan.schema, domain=plan.domain), parts=plan.parts)
     grouping = plan.method.group(table, plan.promises, seed=plan.seed_of(region), progress=progress)
+    return _released(plan, frame, table, grouping, categories)
+
+
+def solve_alike(plan: Plan, frame: pl.DataFrame, *, categories: bool = False) -> Solved:
+    """Release rows that have the same quasi values as they are, which no method can do better.
+
+    They may be some of a region of such rows, which keeps the promises as one group: rows that read alike are judged
+    together, wherever they come from. Who shared their values ``before`` is left to say for who knows all of them.
+
+    >>> from shoal.core.schema import Column
+    >>> from shoal.promises.k_anonymity import KAnonymity
+    >>> from shoal.tables.mondrian import Mondrian
+    >>> schema = Schema({"age": Column("quasi")})
+    >>> domain = Domain({"age": pl.Series([20, 21])}, {"age": np.ones(2, np.int64)})
+    >>> cuts, often = Regions(*np.zeros((4, 0), np.int64)), {"age": np.ones(2)}
+    >>> plan = Plan(schema, (KAnonymity(2),), Mondrian(), domain, cuts, often, 7, 1)
+    >>> solve_alike(plan, pl.DataFrame({"age": [20, 20]})).rows["age"].to_list()
+    ['20', '20']
+    """
+    table = code(frame, plan.schema, domain=plan.domain)
+    found = _released(plan, frame, table, Grouping(np.zeros(table.size, np.int32)), categories)
+    return replace(found, before={})
+
+
+def _released(plan: Plan, frame: pl.DataFrame, table: Table, grouping: Grouping, categories: bool) -> Solved:
+    schema = plan.schema
     labels, boxes = read_alike(table, grouping.labels, grouping.floor)
     few = plan.columns_of_few_cells() if categories else []
     released, groups = recode(frame, schema, table, labels, boxes, typed=plan.typed, categories=few)
@@ -154,38 +179,6 @@ def _shared_by(table: Table) -> dict[int, int]:
     return {int(size): int(count) for size, count in zip(*np.unique(sizes, return_counts=True), strict=True)}
 
 
-class Sampler:
-    """Rows that show where to cut, chosen by what they say: the same rows in another order give the same cuts.
-
-    A combination of values is in the sample with all its rows, or not at all.
-
-    >>> sampler = Sampler(rows=3)
-    >>> sampler.take(np.array([[0], [2], [1]], np.int32))
-    >>> sampler.sample().tolist()
-    [[0], [1], [2]]
-    """
-
-    def __init__(self, rows: int) -> None:
-        self._limit = np.uint64(min(2**64 - 1, int(2.0**64 * min(1.0, SAMPLE / max(1, rows)))))
-        self._whole = rows <= SAMPLE
-        self._parts: list[Codes] = []
-
-    def take(self, matrix: Codes) -> None:
-        """Look at some rows."""
-        if self._whole:
-            self._parts.append(matrix)
-            return
-        mark = np.zeros(len(matrix), np.uint64)
-        for column in matrix.T:
-            mark = mixed(mark * np.uint64(0x9E3779B97F4A7C15) + (column.astype(np.int64) + 2).astype(np.uint64))
-        self._parts.append(matrix[mark < self._limit])
-
-    def sample(self) -> Codes:
-        """The rows taken, sorted."""
-        rows = np.concatenate(self._parts) if self._parts else np.zeros((0, 0), np.int32)
-        return np.ascontiguousarray(rows[np.lexsort(rows.T[::-1])]) if rows.size else rows
-
-
 def regions_of(sample: Codes, plan_table: Table, most: int, rows: int, k: int) -> Regions:
     """Cuts for regions of at most about ``most`` of the ``rows``; none if all fit in one.
 
@@ -223,15 +216,20 @@ def stands_alone(plan: Plan, rows: pl.DataFrame) -> bool:
     """
     if not rows.height:
         return False
+    group = one_group(plan, rows)
+    return all(bool(promise.measure(group)[1].all()) for promise in plan.promises)
+
+
+def one_group(plan: Plan, rows: pl.DataFrame) -> Groups:
+    """Some rows as one group, as promises judge it."""
     subject = plan.schema.subject
-    groups = Groups(
+    return Groups(
         np.zeros(rows.height, np.int32),
         {p.sensitive: rows[p.sensitive] for p in plan.promises if p.sensitive is not None},
         None if subject is None else factorize(rows[subject])[0],
         sensitive_levels(plan),
         whole=whole(plan.domain),
     )
-    return all(bool(promise.measure(groups)[1].all()) for promise in plan.promises)
 
 
 def whole(domain: Domain) -> dict[str, tuple[pl.Series, NDArray[np.float64]]]:

@@ -26,6 +26,18 @@ class Room:
     most: int  # rows of a region, or of a bucket
     at_once: int  # how many of these are worked on together
     held: int  # bytes of rows that wait to be written
+    fits: int = 0  # rows of a region that cannot be made smaller and is worked on alone
+
+    def together(self, largest: int) -> int:
+        """How many are worked on together, if the largest has so many rows.
+
+        >>> room = Room(most=250_000, at_once=4, held=10**8, fits=1_500_000)
+        >>> room.together(300_000), room.together(501_000), room.together(1_500_000)
+        (4, 1, 1)
+        """
+        if largest <= 2 * self.most or not self.fits:
+            return self.at_once
+        return max(1, min(self.at_once, self.fits // largest - 1))
 
 
 @dataclass
@@ -59,6 +71,10 @@ class Scattered:
             )
         self._waiting, self._held = {}, 0
 
+    def height(self, numbers: Sequence[int]) -> int:
+        """How many rows some regions or buckets have."""
+        return sum(self.rows[number] for number in numbers)
+
     def files(self, numbers: Sequence[int]) -> list[Path]:
         """The files of some regions or buckets."""
         return [file for number in numbers for file in sorted((self.folder / f"{number}").glob("*.parquet"))]
@@ -73,6 +89,11 @@ class Scattered:
         for number in numbers:
             shutil.rmtree(self.folder / f"{number}", ignore_errors=True)
         return found
+
+    def batches(self, number: int, most: int) -> Iterator[pl.DataFrame]:
+        """The rows of one, about ``most`` at a time, which are then gone from the disk."""
+        yield from self.scan([number]).collect_batches(chunk_size=most, maintain_order=False, engine="streaming")
+        shutil.rmtree(self.folder / f"{number}", ignore_errors=True)
 
 
 def in_order(work: Callable[[int], _Made], count: int, at_once: int) -> Iterator[_Made]:
