@@ -73,6 +73,12 @@ RULES = {
         "warn",
         "A record waits for company for more than an hour: set delay_time, or lower k.",
     ),
+    "ShoalKeysDiffer": (
+        "max by (key) (shoal_key_epoch) - min by (key) (shoal_key_epoch) > 0",
+        "10m",
+        "warn",
+        "Workers seal with different epochs of a key: start all of them with the newest key ring.",
+    ),
     "ShoalSmallestGroup": (
         "min by (view) (shoal_smallest_group) < 2",
         "0m",

@@ -60,6 +60,11 @@ def _found(expression: str, now: list[Sample], before: list[Sample]) -> set[tupl
     if "increase(" in query or "deriv(" in query:
         was = {s.labels: s.value for s in before if s.name == name}
         values = {labels: value - was.get(labels, 0.0) for labels, value in values.items()}
-    if "sum(" in query:
+    if (spread := re.match(r"max by \((\w+)\)", query)) is not None and " - min by " in query:
+        every: dict[str, list[float]] = {}
+        for labels, value in values.items():
+            every.setdefault(dict(labels)[spread[1]], []).append(value)
+        values = {((spread[1], one),): max(many) - min(many) for one, many in every.items()}
+    elif "sum(" in query:
         values = {(): sum(values.values())}
     return {labels for labels, value in values.items() if SIGNS[sign](value, limit)}

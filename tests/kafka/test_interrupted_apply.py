@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import msgspec
 import pytest
@@ -14,11 +16,13 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
-from stage import KEYS, WARD
+from stage import GUARD, KEYS, SECRET, WARD
 from test_service import Background
 
+from shoal.connect.kafka import KafkaError
 from shoal.policy.load import load
 from shoal.runtime.kafka.provision import backfill as filling
+from shoal.runtime.kafka.provision import carry_out, turn
 from shoal.runtime.kafka.provision.audit import History, Steps
 from shoal.runtime.kafka.provision.control import order_now, send
 from shoal.runtime.kafka.provision.provision import Provisioner
@@ -165,3 +169,55 @@ def test_status_says_all_that_plan_refuses(stage):
         for future in here.admin.delete_acls([AclBindingFilter(**rights)]).values():
             future.result(30)
         here.until(lambda: not Provisioner(load(here.file)).plan().refusals)
+
+
+def test_two_applies_take_turns(stage, monkeypatch):
+    """The second took the first for one that had died, deleted the topic it was filling, and both published."""
+    monkeypatch.setattr(turn, "PATIENCE", 1.0)
+    here = stage(POLICY, 1)
+    here.send(patients(60))
+    here.serve()
+    here.write_policy(CHANGED)
+    filled, said = carry_out.backfill, []
+
+    def meanwhile(*args, **how):
+        if not said:
+            said.append(str(status(Provisioner(load(here.file)))))
+            for late in (lambda: here.apply(allow_wider=True, keys=KEYS), Provisioner(load(here.file)).destroy):
+                with pytest.raises(KafkaError, match="another apply or destroy is at work"):
+                    late()
+        return filled(*args, **how)
+
+    monkeypatch.setattr(carry_out, "backfill", meanwhile)
+    planned = Provisioner(load(here.file))
+    plan = planned.plan()
+    here.apply(allow_wider=True, keys=KEYS)
+    assert "an apply or destroy is at work" in said[0]
+    assert "did not end" not in said[0]
+    with pytest.raises(KafkaError, match="someone else has applied meanwhile"):  # what it planned is no longer so
+        planned.apply(plan, allow_wider=True, keys=KEYS)
+    here.serve()
+    assert numbers(here, f"{here.topic}.office.v2") == list(range(60))
+    assert not status(planned).applying
+
+
+def test_an_apply_that_is_killed_as_a_process_is_mended_by_the_next_one(stage):
+    """Nothing of it cleans up: its turn ends with its session, its topics and its groups are taken back."""
+    here = stage(POLICY, 1)
+    here.send(patients(60))
+    here.serve()
+    here.write_policy(CHANGED)
+    words = [sys.executable, "-m", "shoal", "serve", "apply", str(here.file), "--allow-wider"]
+    process = subprocess.Popen(words, env={**os.environ, "SHOAL_KEY": SECRET}, stderr=subprocess.DEVNULL)
+    service = Provisioner(load(here.file))
+    here.until(lambda: service.history().left is not None or process.poll() is not None)
+    process.kill()
+    process.wait(GUARD)
+    assert service.history().left is not None, "it was faster than the question: nothing was tried"
+    here.apply(allow_wider=True, keys=KEYS)
+    found = status(Provisioner(load(here.file)))
+    assert found.left is None
+    assert not found.paused
+    assert not service.cluster.groups(filling.backfill_group(here.topic, ""))
+    here.serve()
+    assert numbers(here, f"{here.topic}.office.v2") == list(range(60))

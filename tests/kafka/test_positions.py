@@ -123,3 +123,34 @@ def test_an_oversized_record_is_never_queued_again(stage):
         found = Replay(load(here.file), KEYS).run()
         assert (found.pointers, found.ready, found.still) == (1, 0, 1)
     assert here.written() == 6
+
+
+def test_a_view_changed_while_the_groups_offsets_are_gone_is_filled_as_far_as_views_were_published(stage):
+    """The worker goes on by the changelog: whatever no apply has filled before that would be missing without a word."""
+    here = stage(POLICY, 2)
+    here.send([(value, None, number % 2) for number, (value, _, _) in enumerate(patients(40))])
+    here.serve()
+    service = Provisioner(load(here.file))
+    service.cluster.delete_group(f"shoal-{here.topic}", idle=True)
+    here.send([(value, None, number % 2) for number, (value, _, _) in enumerate(patients(10, 40))])
+    found = status(service)
+    assert found.gone == (0, 1)
+    assert not found.well
+    assert "offsets are gone of partitions 0, 1" in str(found)
+    here.write_policy(POLICY.replace("[number]", "[number, name]"))
+    with pytest.raises(UsageError, match="needs the keys"):
+        here.apply(allow_wider=True)
+    here.apply(allow_wider=True, keys=KEYS)
+    here.serve()
+    assert numbers(here, f"{here.topic}.ward.v2") == list(range(50))
+
+
+def test_records_that_no_worker_reads_need_a_hand(stage):
+    here = stage(POLICY, 1)
+    assert status(Provisioner(load(here.file))).well
+    here.send(patients(5))
+    found = status(Provisioner(load(here.file)))
+    assert not found.well
+    assert "! nobody reads partition 0 (5 records wait)" in str(found)
+    here.serve()
+    assert status(Provisioner(load(here.file))).well

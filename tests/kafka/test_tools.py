@@ -354,3 +354,5 @@ def test_a_missing_topic_and_a_wrong_password_are_told(cluster, place):
     none = shoal("consume", "policy.yaml", "--role", "nurse", "--user", "nobody")
     assert none.returncode == 2
     assert "no such user" in none.stderr
+    with pytest.raises(KafkaError, match="wrong user or password"):
+        Watch(load(file), "nurse", cluster.login(password="no")).run(to_end=True)

@@ -228,6 +228,8 @@ def test_alarms_are_raised_by_what_the_page_says_and_by_nothing_else(counters, p
     counters.regions.lag = {0: 80, 1: 30}
     told = {"ShoalRecordsLost", "ShoalStateLost", "ShoalDeadLetters", "ShoalClocks", "ShoalWithholdsMost"}
     assert raised(scraped([page.port]), before) == told | {"ShoalSmallestGroup", "ShoalLagGrows", "ShoalRegionsLag"}
+    newer = [s._replace(labels=(("key", "default"), ("worker", "9")), value=4.0) for s in before if "epoch" in s.name]
+    assert raised([*before, *newer], before) == {"ShoalHoldsTooLong", "ShoalKeysDiffer"}
     counters.paused = True
     assert {"ShoalPaused", "ShoalNobodyServes"} <= raised(scraped([page.port]), before)
     counters.paused, counters.restoring = False, True

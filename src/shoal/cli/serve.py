@@ -99,12 +99,7 @@ def apply(policy: str, *, only: str | None = None, allow_wider: Flag = False, pa
 
     codec = codec_of(loaded)
     service = Provisioner(loaded, only=only, codec=codec, passwords=passwords)
-    made = service.make_source()
-    if made is not None:
-        say(str(made))
     found = service.plan()
-    if codec is not None:
-        codec.register({role: one.topic for role, one in found.served.items()})
     service.apply(found, allow_wider=allow_wider, keys=KeyRing.load())
     if codec is not None:
         codec.close()
@@ -139,6 +134,7 @@ def run(
         ends, it keeps its partitions and nobody else stops. Without one, others get them as soon as it leaves.
     session
         Seconds until the group gives up a worker that says nothing, and others get its partitions (protocol classic).
+        `pause` and `apply` wait as long for workers with a name.
     metrics
         An address, `:9100` or `0.0.0.0:9100`, for /metrics (Prometheus), /livez and /readyz.
     log
@@ -163,7 +159,7 @@ def run(
     from shoal.runtime.kafka.regions.stages import worker_of
     from shoal.runtime.kafka.serve.counters import Counters
     from shoal.runtime.kafka.serve.journal import Journal
-    from shoal.runtime.kafka.serve.membership import Membership, checked_name
+    from shoal.runtime.kafka.serve.membership import Membership, checked_name, checked_session
     from shoal.runtime.kafka.serve.service import Service
     from shoal.runtime.warm import warm
 
@@ -173,7 +169,7 @@ def run(
         raise UsageError(f"expected text or json, found {log!r}", where="--log")
     if verify is not None and not 0 < verify <= 1:
         raise UsageError("expected a share above 0 and up to 1", where="--verify", hint="for example --verify 0.1")
-    member = Membership(cast("Protocol", protocol), checked_name(name), session)
+    member = Membership(cast("Protocol", protocol), checked_name(name), checked_session(session))
     loaded, asked = load(policy), until_asked()
     counters = Counters.of(list(loaded.views))
     counters.verify = verify
@@ -325,7 +321,8 @@ def _order(policy: str, word: Word) -> Source:
 def status(policy: str, *, json: Json = False) -> int:
     """What was applied last, what has drifted since or is refused, who works, and how much is unread.
 
-    Exit code 1 if something needs attention: drift, a refusal, an apply that did not end, paused workers.
+    Exit code 1 if something needs attention: drift, a refusal, an apply that did not end, paused workers, records that
+    no worker reads, offsets that are gone.
 
     Parameters
     ----------

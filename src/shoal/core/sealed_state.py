@@ -33,6 +33,7 @@ FORMAT = "shoal-state"
 ANEW_FORMAT = b"shoal-anew1"  # no envelope begins so
 SALT = 32  # bytes
 NONCE = bytes(12)
+HINT = "was a key rotated? give the newest key ring, which opens what older epochs sealed, too"
 ANEW = "continue with the program that wrote it, or start anew"
 
 
@@ -99,7 +100,7 @@ def unseal(
         opened: bytes = _cipher(kind, key).decrypt(outside.content, _about(kind, version, context))
     except InvalidTag:
         raise InputError(
-            "the state cannot be opened with this key, or was changed, or belongs elsewhere", where=where
+            "the state cannot be opened with this key, or was changed, or belongs elsewhere", where=where, hint=HINT
         ) from None
     return opened
 
@@ -142,7 +143,7 @@ def unseal_anew(state: bytes, kind: str, key: bytes, *, where: str = "snapshot")
         content: bytes = _cipher_of(kind, key, state[begin - SALT : begin]).decrypt(NONCE, state[begin:], kind.encode())
     except InvalidTag:
         raise InputError(
-            "the state cannot be opened with this key, or was changed, or belongs elsewhere", where=where
+            "the state cannot be opened with this key, or was changed, or belongs elsewhere", where=where, hint=HINT
         ) from None
     return content
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 
@@ -17,3 +18,6 @@ class Codec(Protocol):
 
     def encode(self, role: str, record: bytes) -> bytes:
         """A role's record as its topic carries it."""
+
+    def register(self, topics: Mapping[str, str]) -> object:
+        """Make known how these topics are written, by role, before anything is."""

@@ -36,9 +36,13 @@ class Applying(msgspec.Struct, frozen=True):
     new: tuple[str, ...] = ()
     done: tuple[str, ...] = ()
 
+    @property
+    def reached(self) -> str:
+        """Whose it is, and how far it came."""
+        return f"an apply of {self.by}, last step: {self.done[-1] if self.done else 'begun'}"
+
     def __str__(self) -> str:
-        last = self.done[-1] if self.done else "begun"
-        return f"an apply of {self.by} did not end (last step: {last}); `shoal serve apply` takes it back and goes on"
+        return f"{self.reached}, did not end; `shoal serve apply` takes it back and goes on"
 
 
 class History(msgspec.Struct, frozen=True):
@@ -94,7 +98,7 @@ class Audit:
     def history(self) -> History:
         """The newest whole entry, and what was left by an apply that did not end."""
         with Reader(self._properties, self._topic) as reader:
-            if not reader.is_there():
+            if not reader.partitions():
                 return History()
             low, high = reader.ends([0])[0]
             start = max(low, high - TAIL)

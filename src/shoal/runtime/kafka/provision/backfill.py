@@ -12,16 +12,18 @@ from typing import Any
 import msgspec
 
 from shoal.connect.kafka import TIMEOUT, Source, committed, ends_of, internal, library, told
-from shoal.core.errors import PolicyError
+from shoal.core.errors import PolicyError, UsageError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy, View
 from shoal.runtime.kafka.formats.codec import Codec
 from shoal.runtime.kafka.provision.control import send, wait_for_rest
 from shoal.runtime.kafka.provision.served import Fill, Served
 from shoal.runtime.kafka.regions.wish import regions_of
+from shoal.runtime.kafka.serve.binding import SOURCE
 from shoal.runtime.kafka.serve.membership import Membership, group_of
 from shoal.runtime.kafka.serve.transactions import LostError
 from shoal.runtime.kafka.serve.worker import Worker
+from shoal.runtime.kafka.state.changelog import Changelog, Reader
 
 NEAR = 5_000  # records that may be left for the moment when the workers stand still
 STARTS, REST = 5, 1.0  # workers that may be lost one after another while they fill, and seconds between two
@@ -32,8 +34,8 @@ class Log:
     """Offsets of the source: its ends, the first record of a time, and where a group stands."""
 
     def __init__(self, properties: Mapping[str, Any], topic: str, partitions: int, group: str) -> None:
-        self._kafka = library()
-        self._topic, self._partitions = topic, list(range(partitions))
+        self._kafka, self._properties = library(), properties
+        self._topic, self._partitions, self._changelog = topic, list(range(partitions)), internal(topic, "changelog")
         self._consumer = self._kafka.Consumer(
             {**properties, "group.id": group, "enable.auto.commit": False, "log_level": 0}
         )
@@ -89,6 +91,32 @@ class Log:
         wanted = [self._kafka.TopicPartition(self._topic, p) for p in self._partitions]
         found = committed(self._consumer, wanted, "asking where the workers stand")
         return {place.partition: place.offset for place in found if place.offset >= 0}
+
+    def gone(self, reached: Mapping[int, int]) -> list[int]:
+        """Partitions that views were published from, and of which the group does not say how far."""
+        lacking = [p for p in self._partitions if p not in reached]
+        with Reader(self._properties, self._changelog) as reader:
+            written = reader.ends([p for p in reader.partitions() if p in lacking])
+        return [p for p, (_, high) in written.items() if high]
+
+    def standing(self, keys: KeyRing | None, source: str) -> dict[int, int]:
+        """Where the workers stand: by their group, or by the changelog where its offset is gone (expired, deleted).
+
+        The changelog is sealed with ``keys``; ``source`` is the id of the topic.
+        """
+        reached = self.committed()
+        gone = self.gone(reached)
+        if not gone:
+            return reached
+        if keys is None:
+            raise UsageError(
+                f"the group's offset of partition {gone[0]} is gone: where views stand says the changelog, which needs "
+                "the keys",
+                where="serve apply",
+            )
+        found = Changelog(self._properties, self._changelog, keys).read(dict.fromkeys(gone, ""), [SOURCE])
+        known = {p: said[SOURCE].position for p, said in found.items()}
+        return reached | {p: at.next for p, at in known.items() if at is not None and at.source == source}
 
     def _watermarks(self) -> dict[int, tuple[int, int]]:
         return ends_of(self._consumer, self._topic, self._partitions)
@@ -158,6 +186,7 @@ def backfill(
     served: Mapping[str, Served],
     log: Log,
     *,
+    source: str,
     group: str,
     codec: Codec | None = None,
     commit_every: float = 0.5,
@@ -167,7 +196,7 @@ def backfill(
     The workers may be at work: then another call, in the same ``group``, goes on from there. Only after one that found
     them at rest the views stand where they do.
     """
-    upto = log.committed()
+    upto = log.standing(keys, source)
     parted = {role: one for role, one in served.items() if regions_of(policy.views[role])}
     topic = internal(str(policy.source["topic"]), "regions")
     regions = Log.on(Source(policy.source, policy.path), topic) if parted else None

@@ -36,6 +36,15 @@ class Right(NamedTuple):
     name: str
     pattern: str = "LITERAL"
 
+    @property
+    def told(self) -> str:
+        """What it allows, in words.
+
+        >>> Right("User:lab", "READ", "GROUP", "lab.", "PREFIXED").told
+        'READ GROUP lab.*'
+        """
+        return f"{self.operation} {self.resource} {self.name}{'*' if self.pattern == 'PREFIXED' else ''}"
+
     def covers(self, resource: str, name: str) -> bool:
         """Whether it speaks about this resource, also by prefix or star."""
         if self.resource != resource:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from shoal.runtime.kafka.provision.audit import Applying
-from shoal.runtime.kafka.provision.layout import Layout
+from shoal.runtime.kafka.provision.audit import Applying, History
+from shoal.runtime.kafka.provision.layout import Layout, Topic
 from shoal.runtime.kafka.provision.served import Served
 from shoal.runtime.provision.change import Change
 
@@ -22,11 +22,18 @@ class Plan:
     notes: tuple[str, ...] = ()
     served: Mapping[str, Served] = field(default_factory=dict)
     new: tuple[str, ...] = ()  # views that are new, of a new version, or whose topic is gone
-    left: Applying | None = None  # an apply that did not end
-    source: str = ""  # the id of the source
+    history: History = field(default_factory=History)  # what was applied before
+    source: str = ""  # the id of the source, if there is one
+    make: Topic | None = None  # the source, if there is none
     anew: bool = False  # it is another source than the one applied last
+    grown: bool = False  # topics get more partitions
     steps: tuple[Callable[[], None], ...] = field(default=(), repr=False)
     switch: tuple[Callable[[], None], ...] = field(default=(), repr=False)  # once new views are filled
+
+    @property
+    def left(self) -> Applying | None:
+        """An apply that did not end."""
+        return self.history.left
 
     def __str__(self) -> str:
         lines = [str(c) for c in self.changes] or ["nothing to do"]

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Set
-from contextlib import nullcontext
 from typing import Any
 
-import msgspec
-
-from shoal.connect.kafka import Source, internal
+from shoal.connect.kafka import KafkaError, Source, internal
 from shoal.core.errors import PolicyError, PromiseError, UsageError
 from shoal.core.keys import KeyRing
 from shoal.policy.document import Policy
 from shoal.runtime.kafka.formats.codec import Codec
-from shoal.runtime.kafka.provision.audit import Applying, Audit, History, Steps
-from shoal.runtime.kafka.provision.backfill import Log, Rest, backfill, backfill_group, fill_beside, started
+from shoal.runtime.kafka.provision.audit import Applying, Audit, History
+from shoal.runtime.kafka.provision.backfill import backfill_group
+from shoal.runtime.kafka.provision.carry_out import carry_out
 from shoal.runtime.kafka.provision.cluster import Cluster
-from shoal.runtime.kafka.provision.control import order_now
-from shoal.runtime.kafka.provision.key_checks import Checks, checks_of, refuse_other_keys, together
 from shoal.runtime.kafka.provision.layout import Layout, Topic, layout
 from shoal.runtime.kafka.provision.plan import Plan
 from shoal.runtime.kafka.provision.refusals import at_home_nowhere, check, is_ours, paths_of, refuse_closeness
-from shoal.runtime.kafka.provision.served import Served, begun_topics, former_topics, served_next, served_of
+from shoal.runtime.kafka.provision.served import begun_topics, former_topics, served_next, served_of
+from shoal.runtime.kafka.provision.turn import Turn, turn_group
 from shoal.runtime.kafka.regions.wish import cost_told, routed, topics_for
 from shoal.runtime.kafka.serve.membership import group_of
 from shoal.runtime.kafka.serve.stateful import reuse_told, reuses
 from shoal.runtime.provision.change import Change
 from shoal.runtime.provision.passwords import password_of, refuse_shared_variables
-from shoal.runtime.provision.widening import fingerprint, seen_by_role, widened
+from shoal.runtime.provision.widening import seen_by_role, widened
 
 
 class Provisioner:
@@ -46,28 +43,13 @@ class Provisioner:
         if passwords and only is not None:
             raise UsageError("users are managed elsewhere", where="--passwords", hint="leave out --only")
         self.only = only
-        self._grown = False  # whether the plan gives topics more partitions
-
-    def make_source(self) -> Change | None:
-        """Make the source topic, if there is none and the policy says how many ``partitions`` it must have."""
-        said, topic = self.policy.source, self.source.topic
-        if "partitions" not in said or self.cluster.partitions([topic]):
-            return None
-        self.cluster.create_topics([Topic(topic, int(said["partitions"]), {}, int(said.get("replication", -1)))])
-        return Change("create", "topic", topic, f"the source, {said['partitions']} partitions")
 
     def plan(self) -> Plan:
         """What would be done; changes nothing."""
         check(self.policy)
         topic = self.source.topic
-        partitions = self.cluster.partitions([topic]).get(topic)
-        if partitions is None:
-            made = "partitions" in self.policy.source
-            raise PolicyError(
-                f"the source topic {topic!r} does not exist",
-                where=self.policy.path,
-                hint="`serve apply` makes it" if made else "create it, or say `partitions` in the source",
-            )
+        make = self._source_to_make()
+        partitions = make.partitions if make is not None else self.cluster.partitions([topic])[topic]
         if partitions > 1:
             refuse_closeness(self.policy)
         history = self.history()
@@ -80,19 +62,21 @@ class Provisioner:
             )
         former = former_topics(before)
         there = self.cluster.partitions(former.values())
-        source = self.cluster.topic_id(topic)
+        source = self.cluster.topic_id(topic) if make is None else ""
         anew = (before or {}).get("source", source) != source
         served = served_next(self.policy, before, left, there, anew=anew)
         wanted = layout(self.policy, partitions, {role: one.topic for role, one in served.items()})
         known_names = {one.name for one in served_of(before).values()}
         new = tuple(role for role, one in served.items() if one.name not in known_names)
         changes: list[Change] = []
+        if make is not None:
+            changes.append(Change("create", "topic", topic, f"the source, {partitions} partitions"))
         if anew:
             changes.append(Change("change", "source", topic, "deleted and made again: every view begins anew"))
         steps: list[Callable[[], None]] = []
         switch: list[Callable[[], None]] = []
         half = self._take_back(left, former, changes, steps)
-        self._topics(wanted, half, changes, steps)
+        grown = self._topics(wanted, half, changes, steps)
         taken = self.cluster.holding(set(wanted.views.values()) - set(former.values()) - half)
         refusals = [
             f"the topic {name} holds what no applied view of this policy has written (delete it, if nobody needs it)"
@@ -115,12 +99,27 @@ class Provisioner:
             (*self._notes(partitions), *self._unlike(wanted)),
             served,
             new,
-            left,
+            history,
             source,
+            make,
             anew,
+            grown,
             tuple(steps),
             tuple(switch),
         )
+
+    def _source_to_make(self) -> Topic | None:
+        """The source topic, if there is none and the policy says how many ``partitions`` it must have."""
+        said, topic = self.policy.source, self.source.topic
+        if self.cluster.partitions([topic]):
+            return None
+        if "partitions" not in said:
+            raise PolicyError(
+                f"the source topic {topic!r} does not exist",
+                where=self.policy.path,
+                hint="create it, or say `partitions` in the source",
+            )
+        return Topic(topic, int(said["partitions"]), {}, int(said.get("replication", -1)))
 
     def _notes(self, partitions: int) -> tuple[str, ...]:
         promising = {role: view for role, view in self.policy.views.items() if view.promises}
@@ -128,10 +127,7 @@ class Provisioner:
         return (*told, *cost_told(routed(self.policy), self.source.topic, partitions, promising))
 
     def apply(self, plan: Plan, *, allow_wider: bool = False, keys: KeyRing | None = None) -> None:
-        """Carry out a plan and write it down. Idempotent: what is already so is not touched.
-
-        New views are filled from the log up to where the workers stand, with ``keys``; only then rights are switched.
-        """
+        """Carry out a plan, if it may be: see :func:`~shoal.runtime.kafka.provision.carry_out.carry_out`."""
         if plan.refusals:
             raise PromiseError(plan.refusals[0], where="serve apply", hint="nothing was changed")
         if plan.wider and not allow_wider:
@@ -140,60 +136,24 @@ class Provisioner:
                 where="serve apply",
                 hint="--allow-wider if that is meant; nothing was changed",
             )
-        topic, group, left = self.source.topic, self.source.group, plan.left
-        known = (self.last_applied() or {}).get("keys", {})
-        mine = checks_of(self.policy, keys) if keys is not None else {}
-        refuse_other_keys(known, mine, "serve apply")
-        if plan.anew:  # what the group has read was of another source
-            for of_regions in (False, True):
-                self.cluster.delete_group(group_of(group, of_regions=of_regions), idle=True)
-        log = Log(self.properties, topic, self.cluster.partitions([topic])[topic], group)
-        at_work = bool(plan.new) and bool(log.committed())
-        if at_work and keys is None:
-            raise UsageError("new views are filled from the log, which needs the keys", where="serve apply")
-        audit = Audit(self.properties, topic)
-        steps = Steps(audit)
-        # an apply that did not end has paused the workers itself: what it found before counts
-        was_paused = left.was_paused if left is not None else order_now(self.properties, topic).paused
-        if self.cluster.partitions([internal(topic, "audit")]):
-            made = msgspec.to_builtins(plan.served, str_keys=True)
-            steps.begin(was_paused=was_paused, served=made, new=plan.new)
-        for step in plan.steps:
-            step()
-        steps.did("made")
-        served = {r: started(self.policy.views[r], s, log) if r in plan.new else s for r, s in plan.served.items()}
-        rest = Rest(self.properties, topic, group, was_paused=was_paused)
-        filling = backfill_group(topic)
-        new = {role: served[role] for role in plan.new}
-
-        def fill() -> int:
-            assert keys is not None
-            return backfill(self.policy, keys, new, log, group=filling, codec=self.codec)
-
-        if at_work and not was_paused:  # beside the workers: they stand still for the rest of it and the switch alone
-            fill_beside(fill)
-        with rest if at_work else nullcontext():
-            if at_work:
-                steps.did("paused")
-                fill()
-                steps.did("filled")
-                for of_regions in (False, True):
-                    self.cluster.delete_group(group_of(filling, of_regions=of_regions))
-            for step in plan.switch:
-                step()
-            steps.did("switched")
-            self._write_down(audit, plan, served, together(known, mine))
-        # the workers learn of more partitions only when they begin anew
-        if (left is not None or self._grown) and not at_work:
-            rest.release()
-        steps.did("ended")
-        log.close()
+        if plan.make is not None:
+            self.cluster.create_topics([plan.make])
+        with self._turn():
+            if self.history() != plan.history:
+                raise KafkaError("someone else has applied meanwhile", where=self.source.topic, hint="plan it anew")
+            carry_out(self, plan, keys)
 
     def destroy(self, *, audit: bool = False) -> list[Change]:
         """Take away the views: rights first, then users, then topics. The source is never touched.
 
         The audit topic stays, and says who did it, unless ``audit`` is to go, too.
         """
+        with self._turn():
+            out = self._destroyed(audit=audit)
+        self.cluster.delete_group(turn_group(self.source.topic))
+        return out
+
+    def _destroyed(self, *, audit: bool) -> list[Change]:
         topic, history = self.source.topic, self.history()
         last, served = history.newest, former_topics(history.newest)
         wanted = layout(self.policy, self.cluster.partitions([topic]).get(topic, 1), served)
@@ -206,7 +166,8 @@ class Provisioner:
         mine = {r for r in now if r.principal in people and is_ours(r, topics, roles, self.source)}
         mine |= now & wanted.rights
         self.cluster.revoke(mine)
-        self.cluster.delete_users(at_home_nowhere({*wanted.users, *former}, now - mine))
+        people_gone = sorted(self.cluster.users(at_home_nowhere({*wanted.users, *former}, now - mine)))
+        self.cluster.delete_users(people_gone)
         kept = internal(topic, "audit")
         there = sorted(self.cluster.partitions(topics if audit else topics - {kept}))
         self.cluster.delete_topics(there)
@@ -218,9 +179,14 @@ class Provisioner:
         for group in (*own, *self.cluster.groups(backfill_group(topic, ""))):
             self.cluster.delete_group(group)
         return [
-            *[Change("revoke", "right", r.principal, f"{r.operation} {r.resource} {r.name}") for r in sorted(mine)],
+            *[Change("revoke", "right", r.principal, r.told) for r in sorted(mine)],
+            *[Change("delete", "user", name) for name in people_gone],
             *[Change("delete", "topic", name) for name in there],
         ]
+
+    def _turn(self) -> Turn:
+        topic = self.source.topic
+        return Turn(self.properties, topic, sorted(self.cluster.partitions([topic, internal(topic, "audit")])))
 
     def last_applied(self) -> dict[str, Any] | None:
         """The newest whole entry of the audit topic."""
@@ -264,7 +230,8 @@ class Provisioner:
             for name in gone
         ]
 
-    def _topics(self, wanted: Layout, gone: Set[str], changes: list[Change], steps: list[Callable[[], None]]) -> None:
+    def _topics(self, wanted: Layout, gone: Set[str], changes: list[Change], steps: list[Callable[[], None]]) -> bool:
+        """Topics to make or to change; whether some get more partitions."""
         there = {name: n for name, n in self.cluster.partitions(wanted.topics).items() if name not in gone}
         new = [t for name, t in wanted.topics.items() if name not in there]
         changes += [Change("create", "topic", t.name, f"{t.partitions} partitions") for t in new]
@@ -274,13 +241,13 @@ class Provisioner:
         for name, count in there.items():
             topic = wanted.topics[name]
             if count < topic.partitions:
-                self._grown = True
                 changes.append(Change("change", "topic", name, f"{count} to {topic.partitions} partitions"))
                 steps.append(lambda n=name, p=topic.partitions: self.cluster.add_partitions(n, p))  # type: ignore[misc]
             other = {k: v for k, v in topic.configs.items() if configs[name].get(k) != v}
             if other:
                 changes.append(Change("change", "topic", name, ", ".join(f"{k}={v}" for k, v in other.items())))
                 steps.append(lambda n=name, o=other: self.cluster.set_configs(n, o))  # type: ignore[misc]
+        return any(count < wanted.topics[name].partitions for name, count in there.items())
 
     def _unlike(self, wanted: Layout) -> list[str]:
         """What is otherwise than the policy says, and no apply can change."""
@@ -351,9 +318,7 @@ class Provisioner:
         mine = {r for r in extra if is_ours(r, set(wanted.topics), {*wanted.views, *served}, self.source)}
         surplus = mine | (old - left)
         for verb, rights in (("grant", missing), ("revoke", surplus | left)):
-            changes += [
-                Change(verb, "right", r.principal, f"{r.operation} {r.resource} {r.name}") for r in sorted(rights)
-            ]
+            changes += [Change(verb, "right", r.principal, r.told) for r in sorted(rights)]
         if surplus:
             steps.insert(0, lambda: self.cluster.revoke(surplus))
         if left:
@@ -372,19 +337,3 @@ class Provisioner:
                 "(take allow.everyone.if.no.acl.found out of its settings: without it nobody is let in)"
             )
         return refusals
-
-    def _write_down(self, audit: Audit, plan: Plan, served: Mapping[str, Served], keys: Checks) -> None:
-        audit.write(
-            {
-                "at": int(time.time()),
-                "by": audit.by,
-                "dataset": self.policy.dataset,
-                "source": plan.source,
-                "keys": keys,
-                "policy": fingerprint(self.policy),
-                "only": self.only,
-                "views": seen_by_role(self.policy),
-                "served": msgspec.to_builtins(served, str_keys=True),
-                "changes": [msgspec.to_builtins(c) for c in plan.changes],
-            }
-        )

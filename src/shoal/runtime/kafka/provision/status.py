@@ -13,6 +13,7 @@ from shoal.runtime.kafka.provision.backfill import Log
 from shoal.runtime.kafka.provision.control import members_of, order_now
 from shoal.runtime.kafka.provision.provision import Provisioner
 from shoal.runtime.kafka.provision.served import first_name, pattern_of, served_of
+from shoal.runtime.kafka.provision.turn import turn_group
 from shoal.runtime.kafka.regions.wish import routed, topics_for
 from shoal.runtime.kafka.serve.membership import group_of
 from shoal.runtime.provision.change import Change
@@ -47,11 +48,20 @@ class Status(msgspec.Struct, frozen=True):
     patterns: dict[str, str] = {}  # what readers subscribe to, whatever the version
     epochs: dict[str, tuple[int, ...]] = {}  # of the keys the views were applied with
     regions: dict[int, int] = {}  # blocks before the second stage of repartitioned views, by region
+    gone: tuple[int, ...] = ()  # partitions whose offset the group has lost
+    applying: bool = False  # an apply or destroy is at work now
 
     @property
     def well(self) -> bool:
-        """Whether the cluster looks as it was applied, and nothing is refused, half done or standing still."""
-        return not (self.drift or self.refusals or self.left or self.paused)
+        """Whether the cluster looks as it was applied, nothing is refused, half done or standing still, and whatever
+        is unread has a worker that reads it."""
+        waits = any(self.unread[partition] for partition in self.unread_by_all)
+        return not (self.drift or self.refusals or self.left or self.paused or self.gone or waits)
+
+    @property
+    def unread_by_all(self) -> list[int]:
+        """Partitions that no worker reads."""
+        return sorted(set(self.unread) - {p for worker in self.workers for p in worker.partitions})
 
     def __str__(self) -> str:
         lines = [f"{summary(self.last)}; {len(self.drift)} changes pending"]
@@ -59,19 +69,34 @@ class Status(msgspec.Struct, frozen=True):
             f"{role}: {topic}, version {self.versions[role]} (readers stay subscribed to {self.patterns[role]})"
             for role, topic in self.topics.items()
         ]
-        lines += [f"key {name}: epoch {max(known)} seals, of {len(known)}" for name, known in self.epochs.items()]
-        lines += [str(change) for change in self.drift]
-        lines += [f"! wider: {w}" for w in self.wider]
+        lines += [
+            f"key {name}: applied with epoch {max(known)}, the newest of {len(known)} (workers that have a newer one "
+            "seal with it: `shoal_key_epoch`)"
+            for name, known in self.epochs.items()
+        ]
+        if not self.applying:  # what is pending then is being done
+            lines += [str(change) for change in self.drift]
+            lines += [f"! wider: {w}" for w in self.wider]
         lines += [f"! refused: {r}" for r in self.refusals]
-        lines += [f"! {self.left}"] if self.left is not None else []
+        if self.applying:
+            lines.append(f"an apply or destroy is at work{f': {self.left.reached}' if self.left is not None else ''}")
+        elif self.left is not None:
+            widening = ", with --allow-wider if it still is to be" if self.wider else ""
+            lines.append(f"! {self.left}{widening}")
         unread = f"{sum(self.unread.values()):,} records unread"
+        if self.gone:
+            unread += f" at most: the group's offset of {_listed(self.gone)} is gone (expired or deleted)"
+            lines.append(f"! offsets are gone of {_listed(self.gone)}: a worker that starts goes on by the changelog")
         if self.paused:
-            lines.append(f"! paused: no worker reads ({unread}); `shoal serve resume` lets them go on")
+            ends = "" if self.left is not None else "; `shoal serve resume` lets them go on"
+            lines.append(f"! paused: no worker reads ({unread}){ends}")
         else:
             lines.append(f"{len(self.workers)} workers read {_count(self.workers)} partitions; {unread}")
             lines += [f"  {worker}" for worker in self.workers]
-            nobody = sorted(set(self.unread) - {p for worker in self.workers for p in worker.partitions})
-            lines += [f"  nobody reads {_listed(nobody)}"] if nobody else []
+            nobody = self.unread_by_all
+            waits = sum(self.unread[partition] for partition in nobody)
+            mark, rest = ("! ", f" ({waits:,} records wait)") if waits else ("  ", "")
+            lines += [f"{mark}nobody reads {_listed(nobody)}{rest}"] if nobody else []
         if self.regions:
             lines.append(f"{sum(self.regions.values()):,} blocks of {len(self.regions)} regions unread")
         return "\n".join([*lines, *[f"note: {n}" for n in self.notes]])
@@ -84,6 +109,7 @@ def status(service: Provisioner) -> Status:
     plan = service.plan()
     regions = topics_for(source.topic)[0]
     second = routed(service.policy) and service.cluster.partitions([regions])
+    unread, gone = _unread(Log.of(source)) if plan.make is None else ({}, ())
     return Status(
         last,
         {role: one.topic for role, one in served_of(last).items()},
@@ -94,17 +120,20 @@ def status(service: Provisioner) -> Status:
         plan.left,
         order_now(service.properties, source.topic).paused,
         members(service.properties, source.group),
-        _unread(Log.of(source)),
+        unread,
         {role: one.version for role, one in served_of(last).items()},
         {role: pattern_of(first_name(one)) for role, one in served_of(last).items()},
         {name: tuple(sorted(map(int, known))) for name, known in (last or {}).get("keys", {}).items() if known},
-        _unread(Log.on(source, regions, group_of(source.group, of_regions=True))) if second else {},
+        _unread(Log.on(source, regions, group_of(source.group, of_regions=True)))[0] if second else {},
+        gone,
+        bool(members(service.properties, turn_group(source.topic))),
     )
 
 
-def _unread(log: Log) -> dict[int, int]:
+def _unread(log: Log) -> tuple[dict[int, int], tuple[int, ...]]:
+    """What is unread, by partition, and those whose offset the group has lost."""
     try:
-        return log.unread()
+        return log.unread(), tuple(log.gone(log.committed()))
     finally:
         log.close()
 

@@ -17,6 +17,7 @@ from shoal.core.errors import UsageError
 
 Protocol = Literal["classic", "consumer"]
 SESSION = 6.0  # seconds until the group gives up a member that says nothing, unless told otherwise
+LONGEST_SESSION = 100
 FENCED = ("_FENCED", "FENCED_INSTANCE_ID", "PRODUCER_FENCED")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
@@ -43,6 +44,22 @@ def checked_name(name: str | None) -> str | None:
     if name is not None and not _NAME.fullmatch(name):
         raise UsageError("expected at most 100 letters, digits, `.`, `-` or `_`", where="--name")
     return name
+
+
+def checked_session(seconds: float) -> float:
+    """Seconds of a session as a group may wait for a worker that says nothing.
+
+    >>> checked_session(6)
+    6
+    """
+    # whoever pauses workers waits longer than for any session: a named one is a member until its session ends
+    if not 1 <= seconds <= LONGEST_SESSION:
+        raise UsageError(
+            f"expected 1 to {LONGEST_SESSION} seconds, found {seconds:g}",
+            where="--session",
+            hint="less than 6 only if the brokers' group.min.session.timeout.ms allows it",
+        )
+    return seconds
 
 
 def transactional_id(topic: str, name: str | None, *, of_regions: bool = False) -> str:

@@ -97,7 +97,7 @@ class Service:
         self.starts += 1
         worker = self._make(policy)
         self._foresee(policy)
-        self._say("serving")
+        self._say("starting: keys, source and positions are checked, then the group is joined")
         worker.run(lambda: stop() or self._look() != order)
         if not stop():
             self._say("paused" if self._look().paused else "reading the policy anew")

@@ -6,6 +6,7 @@ over from a snapshot and replays the log publishes what the former one would hav
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -217,6 +218,8 @@ class MethodRunner:
             return LocalRunner(job, key, self._out.append, snapshot=snapshot, marks=self._numbers.extend, verify=share)
 
         self._runner = opened(begun, job.lasting_keys())
+        if self.held:  # how old they are does not stand in the snapshot: at least as old as this start
+            self._sent.append((0, time.time_ns() // 1_000_000))
 
     def push(self, records: Sequence[Record]) -> tuple[Dressed, list[Record]]:
         """See :class:`Stateful`."""

@@ -287,17 +287,17 @@ class Reader:
     def __exit__(self, *_: object) -> None:
         self._consumer.close()
 
-    def is_there(self) -> bool:
-        """Whether the topic exists; that we may not see it does not mean that it does not."""
+    def partitions(self) -> list[int]:
+        """The topic's partitions; none if it does not exist. That we may not see it does not mean that it does not."""
         try:
             listed = self._consumer.list_topics(self._topic, timeout=TIMEOUT).topics.get(self._topic)
         except self._kafka.KafkaException as error:
             raise told(error.args[0], f"asking for {self._topic}") from None
         if listed is None or (listed.error is not None and listed.error.name() == "UNKNOWN_TOPIC_OR_PART"):
-            return False
+            return []
         if listed.error is not None:
             raise told(listed.error, f"asking for {self._topic}")
-        return True
+        return list(listed.partitions)
 
     def ends(self, partitions: Collection[int]) -> dict[int, tuple[int, int]]:
         """The first offset of each partition, and the one after its last committed record."""

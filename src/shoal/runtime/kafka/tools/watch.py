@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from shoal.connect.kafka import READ_NOW, TIMEOUT, kind_of, library, told
+from shoal.connect.kafka import READ_NOW, TIMEOUT, kind_of, library, told, topics_of
 from shoal.core.cells import SUPPRESSED
 from shoal.core.errors import InputError, PolicyError
 from shoal.core.groups import Finding
@@ -86,9 +86,11 @@ class Watch:
         self._held: dict[str, list[Any]] = {c: [] for c in self._columns}
         self._observed = Observed()
         self._late: list[float] = []
+        self._failed: list[Any] = []  # a refused login shows up there and nowhere else
         self._consumer = self._kafka.Consumer(
             {
                 "log_level": 0,
+                "error_cb": self._failed.append,
                 **properties,
                 "group.id": f"{role}.watch",
                 "enable.auto.commit": False,
@@ -137,7 +139,7 @@ class Watch:
         return self.seen
 
     def _assign(self) -> None:
-        seen = self._consumer.list_topics(timeout=TIMEOUT).topics
+        seen = topics_of(self._consumer, self._failed, "asking for topics")
         self._topic = newest(self._topic, seen)
         listed = self._consumer.list_topics(self._topic, timeout=TIMEOUT).topics[self._topic]
         if listed.error is not None:
