@@ -216,6 +216,28 @@ def test_the_private_folder_is_private(shoal, tmp_path, table, little_memory, mo
     assert all(mode == [0o700] for mode in modes)
 
 
+def test_a_folder_that_a_killed_run_left_is_named_and_stays(shoal, tmp_path, table, little_memory):
+    low = ("--effort", "low", "--memory", "300MB")
+    assert "other runs" not in shoal("anonymize", "t.csv", *ASKED, *low, "-o", "r.csv").stderr
+    before = (tmp_path / "r.csv").read_bytes()
+    for number in range(5):
+        (tmp_path / f".shoal-{number}").mkdir()
+    done = shoal("anonymize", "t.csv", *ASKED, *low, "-o", "r.csv")
+    assert done.returncode == 0, done.stderr
+    assert "note: original rows of other runs lie in .shoal-0, .shoal-1, .shoal-2 and 2 more;" in done.stderr
+    assert len(list(tmp_path.glob(".shoal-*"))) == 5
+    assert (tmp_path / "r.csv").read_bytes() == before
+
+
+def test_where_nobody_looks_a_line_now_and_then_says_how_far_it_is(shoal, tmp_path, table, little_memory, monkeypatch):
+    low = ("--effort", "low", "--memory", "300MB", "-o", "r.csv")
+    assert "anonymizing:" not in shoal("anonymize", "t.csv", *ASKED, *low).stderr
+    monkeypatch.setattr("shoal.cli.terminal.BETWEEN", 0.0)
+    said = shoal("anonymize", "t.csv", *ASKED, *low).stderr
+    for words in ("coding 2,500 of 2,500 rows", "region 2 of", "verifying part"):
+        assert any(line.startswith("anonymizing: ") and words in line for line in said.splitlines()), words
+
+
 def test_python_refuses_memory_for_a_frame(table):
     import shoal
 

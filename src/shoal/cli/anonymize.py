@@ -113,9 +113,12 @@ def beyond_memory(job: Job, data: str, to: To, reading: Reading) -> Release | No
     if large is None:
         return None
     say(large.told)
+    target = None if to.dry_run else to.output or "-"
+    if left := large.left_behind(target):
+        say(f"note: {left}")
     with progress("anonymizing") as tell:
         return large.release(
-            None if to.dry_run else to.output or "-",
+            target,
             separator=reading.split or ",",
             progress=tell,
             tell=telling({*job.schema.columns, *reading.types}),

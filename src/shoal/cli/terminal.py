@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -33,6 +34,7 @@ Types = Annotated[list[str] | None, Parameter(name="--type", negative=(), consum
 Whole = Annotated[int, Parameter(converter=whole)]
 MaybeWhole = Annotated[int | None, Parameter(converter=whole)]
 Names = Annotated[list[str] | None, Parameter(negative=(), consume_multiple=True)]
+BETWEEN = 60.0  # seconds between two lines on work that goes on
 
 
 def say(message: str = "") -> None:
@@ -98,11 +100,24 @@ def telling(named: Collection[str]) -> Callable[[str, str], None]:
     return lambda column, words: say(f"column {column!r}: {words}") if column in named else None
 
 
+def _now_and_then(what: str) -> Callable[[float, str], None]:
+    """How far work is, in a line of its own once in a while: what is done sooner says nothing."""
+    last = time.monotonic()
+
+    def tell(share: float, word: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= BETWEEN:
+            last = time.monotonic()
+            say(f"{what}: {share:.0%}, {word}")
+
+    return tell
+
+
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[float, str], None]]:
-    """A bar on stderr for long work; silent where nobody looks."""
+    """A bar on stderr for long work; where that is no terminal, a line now and then."""
     if not sys.stderr.isatty():
-        yield lambda share, word: None
+        yield _now_and_then(what)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

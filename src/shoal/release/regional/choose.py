@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 PROGRAM, PER_ROW, PER_CELL = 200_000_000, 500, 100
 LARGEST = 1 << 18  # rows of a region: more lose hardly less, and several are worked on at once
 AT_ONCE = 3  # regions that memory must hold: two at work, and what is read or written meanwhile
+PRIVATE = ".shoal-"  # how the name of a private folder begins
+SHOWN = 3  # of these that are named
 SCANNED = ("csv", "parquet", "ndjson")
 
 
@@ -77,6 +79,16 @@ class LargeTable:
             f"{self.most:,} rows"
         )
 
+    def left_behind(self, target: str | None) -> str:
+        """A word on folders of earlier runs beside the output; nothing if there are none."""
+        if not (found := sorted(_beside(target).glob(f"{PRIVATE}*"))):
+            return ""
+        more = f" and {len(found) - SHOWN:,} more" if len(found) > SHOWN else ""
+        return (
+            f"original rows of other runs lie in {', '.join(map(str, found[:SHOWN]))}{more}; a run that was killed "
+            "cannot remove its folder: remove it when no run is at work"
+        )
+
     @property
     def room(self) -> Room:
         """What the memory holds."""
@@ -98,8 +110,7 @@ class LargeTable:
                 where="--output",
                 hint="write CSV, Parquet or NDJSON and load it, or give more memory (--memory)",
             )
-        beside = Path(tempfile.gettempdir()) if target in (None, "-") else Path(str(target)).parent
-        with private_folder(beside) as folder:
+        with private_folder(_beside(target)) as folder:
             source = scanned(
                 self.data, folder, self.separator, self.types, self.job.exact, wanted=_wanted(self.job), tell=tell
             )
@@ -109,6 +120,11 @@ class LargeTable:
             release.written = True
             release.data = None if target in (None, "-") else pl.LazyFrame()
             return release
+
+
+def _beside(target: str | None) -> Path:
+    """Where the private folder of a release lies."""
+    return Path(tempfile.gettempdir()) if target is None or target == "-" else Path(target).parent
 
 
 def _wanted(job: TableJob) -> set[str] | None:

@@ -1,7 +1,8 @@
 """A table on disk that does not fit in memory: counted, cut, solved region by region, judged, and written.
 
 Rows are read from disk a few times and never all at once. Between the passes they lie in a private folder beside the
-release, which is removed whatever happens. The release takes its place only when every bucket of it was judged.
+release, which is removed whatever happens, unless the process is killed (SIGKILL). The release takes its place only
+when every bucket of it was judged.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from shoal.promises.rules import least_people
 from shoal.release.adversary import Adversary
 from shoal.release.judge import Judge
 from shoal.release.regional import figures, survey
+from shoal.release.regional.choose import PRIVATE
 from shoal.release.regional.judging import Court, Judged, added
 from shoal.release.regional.parting import is_alike, parted
 from shoal.release.regional.plan import (
@@ -72,7 +74,7 @@ def private_folder(beside: Path) -> Iterator[Path]:
     False
     """
     try:
-        folder = Path(tempfile.mkdtemp(prefix=".shoal-", dir=beside))
+        folder = Path(tempfile.mkdtemp(prefix=PRIVATE, dir=beside))
     except OSError as error:
         raise OutputError(
             f"cannot be written ({error.strerror})", where=str(beside), hint="does the folder exist?"
