@@ -1,9 +1,10 @@
 """A release on executors in processes of their own, twice: undisturbed, and with one of them killed in the middle.
 
-    python -m tests.spark.cluster_release FOLDER
+    python -m tests.spark.cluster_release FOLDER [task]
 
-Writes ``undisturbed.parquet`` and ``disturbed.parquet``; says which executors there were. A process of its own, because
-there is one Spark per process.
+Writes ``undisturbed.parquet`` and ``disturbed.parquet``; says which executors there were. With ``task`` it is small and
+disturbed only, and the kill comes while a region is solved. A process of its own, because there is one Spark per
+process.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
+from threading import Thread
+from typing import Any
+from uuid import uuid4
 
 import polars as pl
 
@@ -20,9 +25,10 @@ from shoal.datasets.hospital import hospital
 from shoal.release.job import job_of
 from shoal.release.regional import plan
 from shoal.release.wishes import Wishes
+from shoal.runtime.spark import work
 from shoal.runtime.spark.table import released
 from tests.spark.conftest import start
-from tests.spark.test_spark_tables import ASKED
+from tests.spark.test_spark_tables import ASKED, ROWS
 
 SETTINGS = {"spark.executor.memory": "512m", "spark.ui.showConsoleProgress": "false"}
 
@@ -40,12 +46,71 @@ def executors(app: bytes) -> list[int]:
     return sorted(found)
 
 
-def main(folder: Path) -> None:
-    """See above."""
+def executor_of(process: int) -> int:
+    """The executor that a worker of Python belongs to."""
+    while b"CoarseGrainedExecutorBackend" not in (Path("/proc") / str(process) / "cmdline").read_bytes():
+        process = int((Path("/proc") / str(process) / "stat").read_text().rpartition(")")[2].split()[1])
+    return process
+
+
+def waiting(folder: str, solving: Any) -> Any:
+    """Executors that wait in the middle of a region until one of them was killed, and leave a mark of each try."""
+
+    def wrapped(plan: Any, empty: pl.DataFrame) -> Any:
+        honest = solving(plan, empty)
+
+        def solve(key: Any, table: Any) -> Any:
+            place, made = Path(folder), honest(key, table)
+            name = f"{key[0].as_py()}.{uuid4().hex}"
+            (place / f"{name}.draft").write_text(str(executor_of(os.getppid())))
+            (place / f"{name}.draft").rename(place / f"{name}.try")
+            until = time.monotonic() + 60
+            while not (place / "killed").exists() and time.monotonic() < until:
+                time.sleep(0.05)
+            return made
+
+        return solve
+
+    return wrapped
+
+
+def kill_one(folder: Path, killed: list[int]) -> None:
+    """Kill the executor of the first region that is being solved."""
+    while not (tries := sorted(folder.glob("*.try"))):
+        time.sleep(0.05)
+    killed.append(int(tries[0].read_text()))
+    os.kill(killed[0], signal.SIGKILL)
+    (folder / "killed").touch()
+
+
+def in_a_task(folder: Path) -> None:
+    """One release, small, whose executor is killed while it solves a region."""
+    session = begun(folder)
+    marks, killed = folder / "marks", list[int]()
+    marks.mkdir()
+    work.solving = waiting(str(marks), work.solving)
+    Thread(target=kill_one, args=(marks, killed), daemon=True).start()
+    frame = session.createDataFrame(hospital(ROWS, seed=2).to_arrow(compat_level=pl.CompatLevel.oldest()))
+    made = released(job_of(Wishes(ASKED)), frame, most=ROWS // 2)
+    assert made.report.verified
+    pl.from_arrow(made.data.toArrow()).write_parquet(folder / "disturbed.parquet")
+    tries = [file.name.partition(".")[0] for file in marks.glob("*.try")]
+    left = executors(session.sparkContext.applicationId.encode())
+    print(json.dumps({"killed": killed, "left": left, "tried": len(tries), "regions": len(set(tries))}))
+    session.stop()
+
+
+def begun(folder: Path) -> Any:
     session = start("local-cluster[2,1,1024]", **SETTINGS)
-    app = session.sparkContext.applicationId.encode()
     session.sparkContext.setCheckpointDir(str(folder / "checkpoints"))
     plan.FEWEST = 40
+    return session
+
+
+def main(folder: Path) -> None:
+    """See above."""
+    session = begun(folder)
+    app = session.sparkContext.applicationId.encode()
     frame = session.createDataFrame(hospital(1200, seed=2).to_arrow(compat_level=pl.CompatLevel.oldest()))
     killed: list[int] = []
 
@@ -63,4 +128,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    (in_a_task if sys.argv[2:] == ["task"] else main)(Path(sys.argv[1]))

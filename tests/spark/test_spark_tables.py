@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -17,6 +18,8 @@ import shoal
 from shoal.core.errors import InputError, PromiseError, UsageError
 from shoal.datasets.hospital import hospital
 from shoal.policy.load import parse
+from shoal.runtime.spark import table, work
+from shoal.runtime.spark.looks import sampled
 from tests.cli.in_process import call
 
 pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("ignore")]
@@ -29,6 +32,7 @@ ASKED: dict[str, Any] = {
     "effort": "low",
     "seed": 5,
 }
+ROWS = 600  # of the release with an executor killed: two regions
 POLICY = """
 dataset: hospital
 columns:
@@ -158,12 +162,98 @@ def test_the_example_runs_as_its_page_says(spark, tmp_path, monkeypatch, capsys)
     assert shoal.verify(made, quasi=["zip", "sex", "age"], sensitive=["diag"], k=5, l=2).kept
 
 
+def one_too_few(solving):
+    """A defective method: where executors release regions, one row of a group of k says what another group says."""
+
+    def defective(plan, empty):
+        honest = solving(plan, empty)
+
+        def solve(key, table):
+            from shoal.runtime.spark.work import arrow_of, frame_of
+
+            rows = frame_of(honest(key, table))
+            alike = pl.struct("zip", "sex", "age")
+            size = rows.select(n=pl.len().over(alike))["n"]
+            shown = rows["zip"].is_not_null()
+            moved = int((shown & (size == 4)).arg_max())
+            taken = int((shown & (size > 4)).arg_max())
+            texts = [pl.when(pl.int_range(pl.len()) == moved).then(pl.lit(rows[n][taken])).otherwise(n).alias(n)
+                     for n in ("zip", "sex", "age")]  # fmt: skip
+            return arrow_of(rows.with_columns(texts))
+
+        return solve
+
+    return defective
+
+
+def test_a_group_of_one_too_few_is_found_by_the_verdict_and_nothing_leaves(spark, tmp_path, monkeypatch):
+    frame = hospital(300, seed=2)
+    assert made(spark, frame, **ASKED).report.verified
+    monkeypatch.setattr(work, "solving", one_too_few(work.solving))
+    with pytest.raises(PromiseError, match="4-anonymity"):
+        made(spark, frame, **ASKED)
+    frame.write_csv(tmp_path / "t.csv")
+    words = ["anonymize", "t.csv", "--quasi", "zip,sex,age", "--hierarchy", "zip=prefix:5", "--k", "4", "--seed", "5"]
+    done = call([*words, "--engine", "spark", "-o", "r.csv", "--report", "r.html"], tmp_path, None, {})
+    assert done.returncode == 1, done.stderr
+    assert "4-anonymity" in done.stderr
+    assert {f.name for f in tmp_path.iterdir()} == {"t.csv"}
+
+
+def test_few_combinations_are_cut_as_evenly_as_many(spark, monkeypatch):
+    """Twelve combinations of 400 rows, one of them half of all, and a sample of 300: each is in it by its rows."""
+    chance = np.random.default_rng(3)
+    half = np.where(np.arange(4800) < 2400, 0, chance.integers(0, 12, 4800))
+    frame = pl.DataFrame({"age": 20 + half, "sex": np.where(half % 2, "f", "m")})
+    rows = spark.createDataFrame(frame.to_arrow(compat_level=pl.CompatLevel.oldest()))
+    found = sampled(rows.repartition(3), 4800, 300)
+    assert 280 <= found.height <= 320
+    counts = found["age"].value_counts().join(frame["age"].value_counts(name="rows"), on="age")
+    assert counts.height == 12
+    assert ((counts["count"] - counts["rows"] / 16).abs() < 1).all()
+    again = sampled(rows.repartition(7), 4800, 300)
+    assert again.sort(pl.all()).equals(found.sort(pl.all()))
+
+    sizes = []
+    monkeypatch.setattr("shoal.runtime.spark.table.SAMPLE", 300)
+    original = table._Run._parted
+
+    def parted(self, tagged, *given):
+        sizes.extend(row["count"] for row in tagged.groupBy(work.REGION).count().collect())
+        return original(self, tagged, *given)
+
+    monkeypatch.setattr(table._Run, "_parted", parted)
+    release = made(spark, frame, quasi={"age": "range", "sex": None}, k=4, effort="low", seed=5, rows_per_region=600)
+    assert frame_of(release.data).height == 4800
+    # equal rows are never parted: the half is a region, the others have about what was asked
+    assert len(sizes) >= 5
+    assert sorted(sizes)[-1] <= 2400 + 600
+    assert sorted(sizes)[-2] <= 900
+    assert min(sizes) >= 100
+
+
+def started(folder: Path, *words: str) -> dict[str, Any]:
+    """What executors in processes of their own did: see ``cluster_release``."""
+    said = [sys.executable, "-m", "tests.spark.cluster_release", str(folder), *words]
+    done = subprocess.run(said, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True, check=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_an_executor_killed_while_it_solves_a_region_changes_nothing(spark, tmp_path):
+    told = started(tmp_path, "task")
+    assert len(told["killed"]) == 1
+    assert told["killed"][0] not in told["left"]
+    assert told["tried"] > told["regions"] >= 2, "a region was solved again, as it was lost in the middle"
+    disturbed = pl.read_parquet(tmp_path / "disturbed.parquet")
+    still = made(spark, hospital(ROWS, seed=2), **ASKED, rows_per_region=ROWS // 2)
+    assert frame_of(still.data).sort(pl.all()).equals(disturbed.sort(pl.all()))
+    assert shoal.verify(disturbed, quasi=["zip", "sex", "age"], sensitive=["diag"], k=4).kept
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("SHOAL_LONG") != "1", reason="a minute and more of CPU; SHOAL_LONG=1 runs it")
 def test_an_executor_killed_in_the_middle_changes_nothing(tmp_path):
-    words = [sys.executable, "-m", "tests.spark.cluster_release", str(tmp_path)]
-    done = subprocess.run(words, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE, text=True, check=True)
-    told = json.loads(done.stdout.splitlines()[-1])
+    told = started(tmp_path)
     assert len(told["killed"]) == 1
     assert told["killed"][0] not in told["left"]
     still, disturbed = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in ("undisturbed", "disturbed"))

@@ -26,7 +26,7 @@ from shoal.release.judge import Judge
 from shoal.release.regional.plan import SAMPLE, fewest
 from shoal.report.series_report import SeriesReport
 from shoal.runtime.spark import work
-from shoal.runtime.spark.looks import quoted
+from shoal.runtime.spark.looks import quoted, sampled
 from shoal.runtime.spark.session import checkpoints, require_spark, told_plainly
 from shoal.runtime.spark.work import FIGURES, REGION, Grouped, spark_schema
 from shoal.series.publish import GROUP, LEVEL, PATTERN
@@ -150,10 +150,7 @@ class _Run:
             return self.data.withColumn(REGION, sql.lit(0)), 1
         height = self._mean()
         means = self.data.select(height.alias(MEAN)).filter(sql.col(MEAN).isNotNull() & ~sql.isnan(MEAN))
-        share = max(1, rows // SAMPLE)
-        if share > 1:  # chosen by what they say: the same curves in whatever order they come
-            means = means.filter(sql.pmod(sql.xxhash64(MEAN), sql.lit(share)) == 0)
-        heights = np.sort(np.asarray(work.frame_of(means.toArrow())[MEAN], np.float64))
+        heights = np.sort(np.asarray(sampled(means, rows, SAMPLE)[MEAN], np.float64))
         if not len(heights):
             return self.data.withColumn(REGION, sql.lit(0)), 1
         at = np.arange(1, regions) * len(heights) // regions

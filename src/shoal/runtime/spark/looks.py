@@ -11,14 +11,37 @@ from numpy.typing import NDArray
 
 from shoal.core.domain import Domain, counted
 from shoal.core.schema import Schema
+from shoal.runtime.spark.work import frame_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+TIMES = "__shoal_times"
 
 
 def quoted(name: str) -> str:
     """A column name as it stands: dots and blanks are part of it."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def sampled(rows: DataFrame, given: int, most: int) -> pl.DataFrame:
+    """About ``most`` of the ``given`` rows: of each combination in proportion to its rows, rounded by hash.
+
+    So the same rows in any order give the same sample, and a table of few combinations has all of them in it.
+    """
+    from pyspark.sql import functions as sql
+
+    if given <= most:
+        return frame_of(rows.toArrow())
+    names = [quoted(name) for name in rows.columns]
+    asked = sql.count(sql.lit(1)) * sql.lit(most)
+    counted = rows.groupBy(*names).agg(asked.alias(TIMES))
+    rest = sql.pmod(sql.col(TIMES), sql.lit(given))
+    # some of the combinations get one row more, so that the sample is as large as asked
+    more = (sql.pmod(sql.xxhash64(*names), sql.lit(given)) < rest).cast("long")
+    times = ((sql.col(TIMES) - rest) / sql.lit(given)).cast("long") + more
+    found = frame_of(counted.select(*names, times.alias(TIMES)).filter(sql.col(TIMES) > 0).toArrow())
+    return found.select(pl.exclude(TIMES).repeat_by(TIMES).explode())
 
 
 def domain_of(rows: DataFrame, schema: Schema) -> Domain:

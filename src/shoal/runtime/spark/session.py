@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ from shoal.core.errors import InputError, ShoalError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+LOGGED = Path(__file__).with_name("log4j2.properties").absolute()  # errors only
 
 
 def require_spark() -> None:
@@ -36,17 +39,33 @@ def require_spark() -> None:
 def local_session() -> SparkSession:
     """A session for a command: the one that is running, or Spark on this machine, as SPARK_MASTER says."""
     require_spark()
+    # of pandas it uses what all versions have
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     from pyspark.sql import SparkSession
 
     # workers must import the same packages as the driver
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("shoal").master(os.environ.get("SPARK_MASTER", "local[2]"))
-    return (
-        builder.config("spark.ui.enabled", "false")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "100000")
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
+    # from its first line: what Spark warns of while it starts is nothing that a person has to do
+    quiet, said = f"-Dlog4j2.configurationFile={LOGGED.as_uri()}", os.environ.get("SPARK_SUBMIT_OPTS", "")
+    if quiet not in said:
+        os.environ["SPARK_SUBMIT_OPTS"] = f"{quiet} {said}".strip()
+    master = os.environ.get("SPARK_MASTER", "local[2]")
+    builder = SparkSession.builder.appName("shoal").master(master)
+    try:
+        return (
+            builder.config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.sql.execution.arrow.maxRecordsPerBatch", "100000")
+            .getOrCreate()
+        )
+    except Exception as error:
+        home = os.environ.get("JAVA_HOME")
+        raise InputError(
+            f"Spark could not be started ({type(error).__name__})",
+            where="spark",
+            hint=f"it needs Java 17 or newer (JAVA_HOME is {home or 'not set'}) and a master that answers "
+            f"(SPARK_MASTER is {master}); what it wrote itself says more",
+        ) from error
 
 
 def checkpoints(session: SparkSession) -> None:

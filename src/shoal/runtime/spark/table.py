@@ -29,7 +29,7 @@ from shoal.release.remarks import unmet
 from shoal.release.table import TableJob
 from shoal.report.columns import masked as with_masks
 from shoal.runtime.spark import work
-from shoal.runtime.spark.looks import OnSpark, domain_of, quoted, shares_of
+from shoal.runtime.spark.looks import OnSpark, domain_of, quoted, sampled, shares_of
 from shoal.runtime.spark.session import checkpoints, kept, require_spark, told_plainly
 from shoal.runtime.spark.work import FIGURES, NAMES, REGION, spark_schema
 from shoal.tables.base import Progress, reachable, silent
@@ -176,14 +176,8 @@ class _Run:
 
     def _sample(self, rows: DataFrame, plan: Plan, given: int) -> np.ndarray:
         """Rows that show where to cut, chosen by what they say."""
-        from pyspark.sql import functions as sql
-
-        names = [quoted(n) for n in plan.schema.quasi]
-        share = max(1, given // SAMPLE)
-        chosen = rows.select(*names)
-        if share > 1:
-            chosen = chosen.filter(sql.pmod(sql.xxhash64(*names), sql.lit(share)) == 0)
-        matrix, lost, _ = coded(work.frame_of(chosen.toArrow()), plan.schema, plan.domain)
+        chosen = sampled(rows.select(*[quoted(n) for n in plan.schema.quasi]), given, SAMPLE)
+        matrix, lost, _ = coded(chosen, plan.schema, plan.domain)
         matrix = matrix[~lost]
         return np.ascontiguousarray(matrix[np.lexsort(matrix.T[::-1])])
 
