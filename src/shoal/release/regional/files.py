@@ -187,7 +187,7 @@ class Run:
         frequency = {n: np.zeros(len(domain.compiled[n][0].values)) for n in schema.quasi}
         withheld: Counter[str] = Counter()
         seen = 0
-        for batch in survey.batches(self.rows.scan, schema.quasi):
+        for batch in survey.batches(self.rows.scan, schema.quasi, region=self.room.most):
             matrix, lost, reasons = coded(batch, schema, domain)
             withheld.update(reasons)
             matrix = matrix[~lost] if lost.any() else matrix
@@ -202,7 +202,8 @@ class Run:
     def _regions(self, sampler: Sampler, domain: Domain, table: Table, kept: int, k: int) -> Regions:
         """Where to cut, by a second look at quasi values; a table that is one region needs none."""
         seen = 0
-        for batch in survey.batches(self.rows.scan, table.names) if kept > self.room.most else ():
+        scan = self.rows.scan if kept > self.room.most else self.rows.empty.lazy()
+        for batch in survey.batches(scan, table.names, region=self.room.most):
             matrix, lost, _ = coded(batch, self.rows.schema, domain)
             sampler.take(matrix[~lost] if lost.any() else matrix)
             seen += batch.height
@@ -215,7 +216,7 @@ class Run:
         """The rows on disk by region, without those that cannot be released."""
         out = Scattered(self.folder / "regions", self.room.held)
         seen = 0
-        for batch in survey.batches(self.rows.scan):
+        for batch in survey.batches(self.rows.scan, region=self.room.most):
             matrix, lost, _ = coded(batch, plan.schema, plan.domain)
             region = pl.Series(BUCKET, plan.regions.of(matrix))
             tagged = batch.with_columns(region)

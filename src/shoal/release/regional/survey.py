@@ -18,15 +18,16 @@ from shoal.core.domain import Domain, counted
 from shoal.core.errors import InputError
 from shoal.core.schema import Schema
 
-BATCH = 1 << 19  # rows looked at together
+BATCH, SMALLEST = 1 << 19, 1 << 16  # rows looked at together
 AT_ONCE = 1 << 22  # values or people that are counted together
 MOST_VALUES = 20_000_000  # distinct values of a quasi or a sensitive column: each needs its place in memory
 
 
-def batches(scan: pl.LazyFrame, columns: Sequence[str] | None = None) -> Iterator[pl.DataFrame]:
-    """The rows, some at a time, in any order."""
+def batches(scan: pl.LazyFrame, columns: Sequence[str] | None = None, *, region: int = BATCH) -> Iterator[pl.DataFrame]:
+    """The rows, some at a time, in any order; fewer where a ``region`` must be small."""
     chosen = scan if columns is None else scan.select(columns)
-    yield from chosen.collect_batches(chunk_size=BATCH, maintain_order=False, engine="streaming")
+    size = min(BATCH, max(SMALLEST, 2 * region))
+    yield from chosen.collect_batches(chunk_size=size, maintain_order=False, engine="streaming")
 
 
 def domain_of(scan: pl.LazyFrame, schema: Schema) -> Domain:
