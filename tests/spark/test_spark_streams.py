@@ -91,6 +91,42 @@ def test_a_stream_is_counted_on_through_a_restart_as_on_one_machine(spark, tmp_p
     assert b"domain1.site" not in state  # nobody reads a visit in the state
 
 
+def test_a_micro_batch_that_is_repeated_gives_the_same_records(spark, tmp_path):
+    """A sink that has written and then fails: Spark begins the micro-batch again, from the state before it."""
+    import shoal.spark
+
+    source = tmp_path / "in"
+    source.mkdir()
+    batches = [visits(0, 200), visits(200, 200), visits(400, 150)]
+    for number, batch in enumerate(batches):
+        batch.write_parquet(source / f"{number}.parquet")
+        os.utime(source / f"{number}.parquet", (1000 + number, 1000 + number))
+    seen: list[tuple[int, pl.DataFrame]] = []
+
+    def written(rows, number: int) -> None:
+        seen.append((number, pl.from_arrow(rows.toArrow())))
+        if len(seen) == 2:
+            raise RuntimeError("the sink broke after it had written")
+
+    def run() -> None:
+        events = spark.readStream.schema("time long, client string, age long, site string")
+        events = events.option("maxFilesPerTrigger", 1).parquet(str(source))
+        view = shoal.spark.view(events, POLICY, "market", keys=KEYS)
+        writer = view.writeStream.option("checkpointLocation", str(tmp_path / "state")).trigger(availableNow=True)
+        writer.foreachBatch(written).start().awaitTermination()
+
+    with pytest.raises(Exception, match="the sink broke"):
+        run()
+    run()
+    assert [number for number, _ in seen] == [0, 1, 1, 2]
+    first, again = seen[1][1], seen[2][1]
+    assert first.height > 50
+    assert again.sort(pl.all()).equals(first.sort(pl.all()))
+    whole = alone(*batches)
+    found = pl.concat([seen[0][1], again, seen[3][1]])
+    assert found.sort(pl.all()).equals(whole.select(found.columns).cast(dict(found.schema)).sort(pl.all()))
+
+
 def test_masks_are_those_of_a_table(spark):
     import shoal
     import shoal.spark

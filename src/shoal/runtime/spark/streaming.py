@@ -7,7 +7,7 @@ from keys alone: it gives the same records. That they are the same is what keeps
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -23,8 +23,9 @@ from shoal.views.frames import FrameGate
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.state import GroupState
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 PLACE, ROWS = "__shoal_place", "__shoal_rows"  # where events are counted together, and many of them as one value
 
 
@@ -51,8 +52,6 @@ def masked(job: MasksJob, data: DataFrame) -> DataFrame:
 def counted(job: StreamJob, data: DataFrame) -> DataFrame:
     """The records a method without delay releases. All events are counted in one place, by one task at a time."""
     require_spark()
-    from pyspark.sql.streaming.state import GroupStateTimeout
-
     if job.method.groups:
         raise UsageError(
             "a method that holds events back needs a clock between micro-batches, which Spark has not",
@@ -61,10 +60,10 @@ def counted(job: StreamJob, data: DataFrame) -> DataFrame:
         )
     job.lasting_key()  # state outlives this process, so its key must: an error without a ring, before anything runs
     released = _released_like(job, _empty(data))
+    # transformWithState keeps state in RocksDB only; a checkpoint that is there goes on with what it was made with
+    data.sparkSession.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     packed = data.mapInArrow(_packing, f"{PLACE} int, {ROWS} binary")
-    states = packed.groupBy(PLACE).applyInPandasWithState(
-        _counting(job), f"{ROWS} binary", "snapshot binary", "append", GroupStateTimeout.NoTimeout
-    )
+    states = packed.groupBy(PLACE).transformWithStateInPandas(_counting(job), f"{ROWS} binary", "append", "none")
     return states.mapInArrow(_unpacking(released), spark_schema(arrow_of(released)))
 
 
@@ -91,23 +90,30 @@ def _packed(rows: pl.DataFrame) -> pl.DataFrame:
     return pl.DataFrame({ROWS: [out.getvalue()]}, schema={ROWS: pl.Binary})
 
 
-def _counting(job: StreamJob) -> Any:
+def _counting(job: StreamJob) -> StatefulProcessor:
     """Events of a micro-batch, in the order of what they say, through the method; its state stays with Spark."""
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
-    def work(key: Any, frames: Iterable[Any], state: GroupState) -> Iterator[Any]:
-        parts = [pl.read_ipc(io.BytesIO(value)) for frame in frames for value in frame[ROWS]]
-        snapshot = bytes(state.get[0]) if state.exists else None
-        out: list[pl.DataFrame] = []
-        runner = opened(lambda by: LocalRunner(job, by, out.append, snapshot=snapshot), job.lasting_keys())
-        events = pl.concat(parts)
-        # Spark hands over the rows of a micro-batch in any order: a repetition must decide alike
-        by = [*job.schema.of("time"), *(n for n in events.columns if n not in job.schema.of("time"))]
-        runner.feed(events.sort(by, nulls_last=True))
-        state.update((runner.snapshot(),))
-        for frame in out:
-            yield _packed(frame).to_pandas()
+    class Counting(StatefulProcessor):
+        def init(self, handle: StatefulProcessorHandle) -> None:
+            self.state = handle.getValueState("method", "snapshot binary")
 
-    return work
+        def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802 - Spark calls it so
+            # by place: some versions of Spark hand columns over without their names
+            parts = [pl.read_ipc(io.BytesIO(value)) for frame in rows for value in frame.iloc[:, -1]]
+            found = self.state.get() if self.state.exists() else None
+            snapshot = None if found is None else bytes(found[0])
+            out: list[pl.DataFrame] = []
+            runner = opened(lambda by: LocalRunner(job, by, out.append, snapshot=snapshot), job.lasting_keys())
+            events = pl.concat(parts)
+            # Spark hands over the rows of a micro-batch in any order: a repetition must decide alike
+            by = [*job.schema.of("time"), *(n for n in events.columns if n not in job.schema.of("time"))]
+            runner.feed(events.sort(by, nulls_last=True))
+            self.state.update((runner.snapshot(),))
+            for frame in out:
+                yield _packed(frame).to_pandas()
+
+    return Counting()
 
 
 def _unpacking(like: pl.DataFrame) -> Any:
