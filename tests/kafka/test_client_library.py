@@ -101,6 +101,23 @@ def test_an_offset_that_is_not_there_is_an_error(stage, road):
     consumer.close()
 
 
+def test_a_source_that_is_deleted_ends_the_reading_and_not_the_process(stage):
+    """The library tells it to the error callback of the client's Python, which must not be called from our loop."""
+    here = stage(WARD, partitions=2)
+    here.send([(b"{}", None)] * 30)
+    seldom = {"topic.metadata.refresh.interval.ms": 100, "topic.metadata.propagation.max.ms": 500}
+    consumer = consumer_of(here, **seldom)
+    box = Inbox(consumer, None)
+    found, read = reading(here, box, consumer, {0: 0, 1: 0}), 0
+    while read < 30:
+        read += len(next(found).records)
+    here.delete(here.topic)
+    with pytest.raises(KafkaError, match="UNKNOWN"):
+        list(found)
+    box.close()
+    consumer.close()
+
+
 def test_a_partition_that_was_taken_away_is_silent(stage, road):
     """What still lies in the queue is another's now."""
     here = stage(WARD, partitions=2)

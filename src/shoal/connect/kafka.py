@@ -217,6 +217,7 @@ def told(error: Any, doing: str) -> KafkaError:
         "CLUSTER_AUTHORIZATION_FAILED": "this user may not change the cluster",
         "UNKNOWN_TOPIC_OR_PART": "does the topic exist?",
         "_UNKNOWN_TOPIC": "does the topic exist?",
+        "_UNKNOWN_PARTITION": "was the topic deleted, or made again?",
     }
     made = KafkaError(f"{doing}: {name}", where="kafka", hint=hints.get(name))
     made.name = name

@@ -42,36 +42,35 @@ def prefetch(typing, array, index):
     return types.void(array, index), generate
 
 
-def _called(typing_arguments, answers):
-    """What calls a C function at an address with whole numbers; it answers one, or nothing."""
+def _called(typing_arguments):
+    """What calls a C function at an address with whole numbers; it answers one."""
     from llvmlite import ir
     from numba import types
 
     def generate(context, builder, signature, arguments):
         word = ir.IntType(64)
-        kind = ir.FunctionType(word if answers else ir.VoidType(), [word] * (len(arguments) - 1))
-        made = builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
-        return made if answers else context.get_dummy_value()
+        kind = ir.FunctionType(word, [word] * (len(arguments) - 1))
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
 
-    return (types.int64 if answers else types.void)(*[types.int64] * len(typing_arguments)), generate
+    return types.int64(*[types.int64] * len(typing_arguments)), generate
 
 
 @instruction
 def call_with_one(typing, function, first):
-    """Call a C function that answers nothing."""
-    return _called((function, first), False)
+    """What a C function answers; of one that answers nothing, whatever is there."""
+    return _called((function, first))
 
 
 @instruction
 def call_with_two(typing, function, first, second):
     """What a C function answers."""
-    return _called((function, first, second), True)
+    return _called((function, first, second))
 
 
 @instruction
 def call_with_three(typing, function, first, second, third):
     """What a C function answers."""
-    return _called((function, first, second, third), True)
+    return _called((function, first, second, third))
 
 
 @instruction

@@ -13,8 +13,25 @@ from shoal.kernels.shared.address import call_with_one, call_with_three, call_wi
 WORDS = 9  # of a message, and of an argument
 ERROR, PARTITION, VALUE, LENGTH, KEY, KEY_LENGTH, OFFSET = 0, 2, 3, 4, 5, 6, 7  # words of a message
 NONE = -1  # the length of what is not there
+FETCHED = 2  # the kind of an event that carries a message
 TOPIC, HOW, TAKE_PARTITION, TAKE_TIME, TAKE_VALUE, TAKE_KEY = range(6)  # where arguments stand; the last may lack
 NEWLINE = 10
+
+
+@kernel
+def polled(queue, poll, kind, message_of, event, events, messages):
+    """Events that a queue has now, from one on that was taken already, and their messages (0: it carries none).
+
+    Answers how many. Events call nothing of the client's Python: only its own functions may be called back. O(events).
+    """
+    count = 0
+    while event != 0:
+        events[count] = event
+        fetched = call_with_one(kind, event) & 0xFFFFFFFF == FETCHED
+        messages[count] = call_with_one(message_of, event) if fetched else 0
+        count += 1
+        event = call_with_two(poll, queue, 0) if count < events.size else 0
+    return count
 
 
 @kernel
@@ -25,6 +42,9 @@ def measured(messages, errors, partitions, offsets, lengths, key_lengths):
     """
     room, key_room = 0, 0
     for i in range(messages.size):
+        if messages[i] == 0:
+            errors[i], partitions[i], offsets[i], lengths[i], key_lengths[i] = 1, 0, 0, NONE, NONE
+            continue
         message = struct_at(messages[i], WORDS)
         errors[i] = np.int32(message[ERROR] & 0xFFFFFFFF)
         partitions[i] = np.int32(message[PARTITION] & 0xFFFFFFFF)
@@ -37,11 +57,18 @@ def measured(messages, errors, partitions, offsets, lengths, key_lengths):
 
 
 @kernel
-def taken(messages, lengths, key_lengths, when, free, values, keys, times):
-    """Copy values and keys, and give the messages back; ``when`` tells the time of one, ``free`` frees it. O(bytes)."""
+def taken(messages, events, lengths, key_lengths, when, free, values, keys, times):
+    """Copy values and keys, and give the events back; ``when`` tells the time of a message, ``free`` frees an event.
+
+    O(bytes).
+    """
     at, key_at = 0, 0
     kind = np.zeros(1, np.int64)  # of a time, which nobody asks for
     for i in range(messages.size):
+        if messages[i] == 0:
+            times[i] = 0
+            call_with_one(free, events[i])
+            continue
         message = struct_at(messages[i], WORDS)
         if lengths[i] >= 0:
             copy_bytes(values.ctypes.data + at, message[VALUE], lengths[i])
@@ -51,7 +78,7 @@ def taken(messages, lengths, key_lengths, when, free, values, keys, times):
             copy_bytes(keys.ctypes.data + key_at, message[KEY], key_lengths[i])
             key_at += key_lengths[i]
         times[i] = call_with_two(when, messages[i], kind.ctypes.data)
-        call_with_one(free, messages[i])
+        call_with_one(free, events[i])
 
 
 @kernel

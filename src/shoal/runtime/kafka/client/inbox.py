@@ -7,6 +7,7 @@ remains to the consumer is everything else: its group, its errors, and whatever 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from ctypes import c_int32, c_int64
 from operator import methodcaller
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from shoal.connect.kafka import kind_of, library
 from shoal.core.lines import Lines, Numbers
-from shoal.kernels.shared.client_records import measured, taken
+from shoal.kernels.shared.client_records import measured, polled, taken
 from shoal.runtime.kafka.client.library import Native, native
 from shoal.runtime.kafka.serve.source_records import Decode, Records
 
@@ -72,12 +73,16 @@ class Inbox:
 
 
 class Queue:
-    """The client's queue that a compiled loop empties."""
+    """The client's queue that a compiled loop empties, as events.
+
+    Read as messages it would call the error callback of the client's Python, which aborts the process if its own
+    functions do not stand on the stack: a source that is deleted is told so.
+    """
 
     def __init__(self, found: Native, consumer: Any) -> None:
         self._native, self._client = found, found.handle_of(consumer)
         self._queue: int | None = found.queue_new(self._client)
-        self._messages = np.zeros(0, np.int64)
+        self._messages, self._events = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     def attach(self, topic: str, partitions: Iterable[int]) -> None:
         """Lead the records of these partitions here, wherever they went before."""
@@ -89,22 +94,32 @@ class Queue:
     def read(self, limit: int, wait: float, keyed: bool) -> tuple[Records, list[Failed]]:
         """Records, and what is none."""
         if len(self._messages) < limit:
-            self._messages = np.zeros(limit, np.int64)
-        milliseconds, place = int(wait * 1000), self._messages.ctypes.data
-        count = max(0, self._native.consume_batch_queue(self._queue, milliseconds, place, limit))
-        messages = self._messages[:count]
+            self._messages, self._events = np.zeros(limit, np.int64), np.zeros(limit, np.int64)
+        first = self._native.queue_poll(self._queue, int(wait * 1000)) or 0
+        ask = (self._native.address[name] for name in ("queue_poll", "event_type", "event_message_next"))
+        count = polled(self._queue, *ask, first, self._events[:limit], self._messages)
+        messages, events = self._messages[:count], self._events[:count]
+        failed = [found for event in events[messages == 0].tolist() if (found := self._failed(event)).code]
         partitions, offsets, lengths, key_lengths, times = (np.empty(count, np.int64) for _ in range(5))
         errors = np.empty(count, np.int32)
         room, key_room = measured(messages, errors, partitions, offsets, lengths, key_lengths)
         keyed = keyed and bool((key_lengths >= 0).any())
         values, keys = np.empty(room, np.uint8), np.empty(key_room if keyed else 0, np.uint8)
-        tell, free = (self._native.address[name] for name in ("message_timestamp", "message_destroy"))
-        taken(messages, lengths, key_lengths, tell, free, values, keys, times)
+        tell, free = (self._native.address[name] for name in ("message_timestamp", "event_destroy"))
+        taken(messages, events, lengths, key_lengths, tell, free, values, keys, times)
         told = [bytes_of(keys, key_lengths)] if keyed else []
         records = Records(Lines.behind(values, lengths), partitions, offsets, times, *told)
-        wrong = np.flatnonzero(errors)
-        failed = [Failed(int(errors[at]), int(partitions[at]), int(offsets[at])) for at in wrong.tolist()]
-        return (records.take(np.flatnonzero(errors == 0)) if failed else records), failed
+        for at in np.flatnonzero((errors != 0) & (messages != 0)).tolist():
+            failed.append(Failed(int(errors[at]), int(partitions[at]), int(offsets[at])))
+        return (records.take(np.flatnonzero(errors == 0)) if errors.any() else records), failed
+
+    def _failed(self, event: int) -> Failed:
+        place = self._native.event_topic_partition(event)
+        where = (-1, -1)
+        if place:  # the name of a topic, a partition, an offset
+            where = c_int32.from_address(place + 8).value, c_int64.from_address(place + 16).value
+            self._native.topic_partition_destroy(place)
+        return Failed(self._native.event_error(event), *where)
 
     def close(self) -> None:
         """Give the queue back, once."""

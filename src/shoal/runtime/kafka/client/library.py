@@ -17,10 +17,13 @@ KNOWN = "2."  # versions of the client whose objects begin with the handle, as t
 PROBE = "shoal-probe"  # the name of a client that is only looked at
 WORD, NUMBER, SIZE, TEXT = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_char_p
 FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
-    "consume_batch_queue": (ctypes.c_ssize_t, [WORD, NUMBER, WORD, SIZE]),
     "error_code": (NUMBER, [WORD]),
     "error_destroy": (None, [WORD]),
-    "message_destroy": (None, [WORD]),
+    "event_destroy": (None, [WORD]),
+    "event_error": (NUMBER, [WORD]),
+    "event_message_next": (WORD, [WORD]),
+    "event_topic_partition": (WORD, [WORD]),
+    "event_type": (NUMBER, [WORD]),
     "message_timestamp": (ctypes.c_int64, [WORD, WORD]),
     "name": (TEXT, [WORD]),
     "produceva": (WORD, [WORD, WORD, SIZE]),
@@ -28,8 +31,10 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "queue_forward": (None, [WORD, WORD]),
     "queue_get_partition": (WORD, [WORD, TEXT, ctypes.c_int32]),
     "queue_new": (WORD, [WORD]),
+    "queue_poll": (WORD, [WORD, NUMBER]),
     "topic_destroy": (None, [WORD]),
     "topic_new": (WORD, [WORD, TEXT, WORD]),
+    "topic_partition_destroy": (None, [WORD]),
     "version": (NUMBER, []),
 }
 
