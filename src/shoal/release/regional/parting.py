@@ -41,7 +41,8 @@ def parted(plan: Plan, rows: Scattered, room: Room, k: int) -> list[list[int]]:
     if len(parts) == 1 and rows.height(everything) > room.most:  # the whole was not asked
         _insist_on_promises(plan, rows, about or list(plan.schema.quasi[:1]))
     for part in parts:
-        _insist_on_room(plan, rows, room, part)
+        # regions of fewer rows than ``least`` were not asked for, however little memory there is
+        _insist_on_room(plan, rows, part, max(TOO_LARGE * max(room.most, least), room.fits))
     return parts
 
 
@@ -54,8 +55,8 @@ def _insist_on_promises(plan: Plan, rows: Scattered, about: list[str]) -> None:
         raise out_of_reach(findings, plan.domain.total - rows.height(everything))
 
 
-def _insist_on_room(plan: Plan, rows: Scattered, room: Room, part: list[int]) -> None:
-    size, fits = rows.height(part), max(TOO_LARGE * room.most, room.fits)
+def _insist_on_room(plan: Plan, rows: Scattered, part: list[int], fits: int) -> None:
+    size = rows.height(part)
     if size <= fits:
         return
     different = _combinations(plan, rows, part)
