@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from shoal.connect.kafka import READ_NOW, TIMEOUT, KafkaError, internal, kind_of, library, missing, told, topics_of
-from shoal.runtime.kafka.serve.membership import group_of
+from shoal.runtime.kafka.serve.membership import LONGEST_SESSION, group_of
 
 Word = Literal["pause", "resume", "reload"]
 LOOK = 0.5  # seconds between two looks at the topic
@@ -103,7 +103,7 @@ def send(properties: Mapping[str, Any], source: str, word: Word) -> None:
         raise told(failed[0], f"ordering {word}")
 
 
-def wait_for_rest(properties: Mapping[str, Any], group: str, seconds: float = 120.0) -> None:
+def wait_for_rest(properties: Mapping[str, Any], group: str, seconds: float = 1.5 * LONGEST_SESSION) -> None:
     """Wait until no worker of a group is at work: all have committed and left."""
     kafka = library()
     admin = kafka.admin.AdminClient({**properties, "log_level": 0})

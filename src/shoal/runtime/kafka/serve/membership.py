@@ -17,7 +17,7 @@ from shoal.core.errors import UsageError
 
 Protocol = Literal["classic", "consumer"]
 SESSION = 6.0  # seconds until the group gives up a member that says nothing, unless told otherwise
-LONGEST_SESSION = 100
+LONGEST_SESSION = 120  # a member is given as long between two questions
 FENCED = ("_FENCED", "FENCED_INSTANCE_ID", "PRODUCER_FENCED")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
@@ -115,7 +115,7 @@ def member(properties: Mapping[str, Any], group: str, how: Membership) -> Any:
         settings |= {
             "session.timeout.ms": int(how.session * 1000),
             "heartbeat.interval.ms": 500,
-            "max.poll.interval.ms": 120_000,
+            "max.poll.interval.ms": LONGEST_SESSION * 1000,
         }
     return library().Consumer(settings)
 
