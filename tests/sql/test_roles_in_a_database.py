@@ -213,7 +213,7 @@ def test_an_earlier_release_counts(clinic: Clinic) -> None:
     """Without the waiver, a new release that together with the old one breaks the promise is refused."""
     strict = clinic.text.replace("    waive: [earlier-release]\n", "")
     clinic.tables(strict).apply(keys=KeyRing())
-    run(clinic.url, "delete from patients where age > 50")
+    run(clinic.url, "delete from patients where age % 3 = 0")  # some of every group
     with pytest.raises(PromiseError, match="earlier"):
         clinic.tables(strict).apply(keys=KeyRing())
     assert clinic.as_user(clinic.research, "select count(*) from patients_research") == [(90,)]
