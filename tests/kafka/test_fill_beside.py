@@ -8,9 +8,10 @@ from test_interrupted_apply import CHANGED, POLICY, numbers, patients
 from test_service import Background
 
 from shoal.policy.load import load
-from shoal.runtime.kafka.provision import provision
+from shoal.runtime.kafka.provision import carry_out
 from shoal.runtime.kafka.provision.backfill import backfill_group
 from shoal.runtime.kafka.provision.control import order_now
+from shoal.runtime.kafka.provision.provision import Provisioner
 
 pytestmark = pytest.mark.system
 
@@ -20,7 +21,7 @@ def test_other_views_go_on_while_a_changed_one_is_filled(stage, monkeypatch):
     here.send(patients(60))
     service = Background(here)
     paused: list[bool] = []
-    filled = provision.backfill
+    filled = carry_out.backfill
 
     def watched(*given, **named):
         paused.append(order_now(here.cluster.login(), here.topic).paused)
@@ -32,7 +33,7 @@ def test_other_views_go_on_while_a_changed_one_is_filled(stage, monkeypatch):
             assert numbers(here, f"{here.topic}.office.v2") == list(range(60))
         return count
 
-    monkeypatch.setattr(provision, "backfill", watched)
+    monkeypatch.setattr(carry_out, "backfill", watched)
     try:
         here.until(lambda: here.committed() == 60)
         here.write_policy(CHANGED)
@@ -45,4 +46,4 @@ def test_other_views_go_on_while_a_changed_one_is_filled(stage, monkeypatch):
     assert not service.failed
     for view in ("ward", "office.v2"):
         assert numbers(here, f"{here.topic}.{view}") == list(range(120))
-    assert not provision.Provisioner(load(here.file)).cluster.groups(backfill_group(here.topic, ""))
+    assert not Provisioner(load(here.file)).cluster.groups(backfill_group(here.topic, ""))

@@ -103,7 +103,7 @@ def test_the_guide(cluster, tmp_path):
             reader.worker.kill()
             reader.worker.wait()
         admin = AdminClient(cluster.login())
-        left = [t for t in admin.list_topics(timeout=30).topics if t.startswith("patients")]
+        left = [t for t in admin.list_topics(timeout=30).topics if f"{t}.".startswith("patients.")]
         for future in admin.delete_topics(left).values():
             future.result(30)
     assert lines > 30
