@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from collections import Counter
 
 import msgspec
@@ -152,6 +153,18 @@ def test_batches_and_a_restart_change_nothing(role, seed, cuts, kill):
     assert got == expected
     assert [r.offset for r in bad] == [r.offset for r in refused]
     assert (view.held, view.withheld) == (whole.held, whole.withheld)
+
+
+def test_records_that_wait_are_as_old_as_the_restart_at_least():
+    """Their alarm would be blind after every restart until all of them had come anew."""
+    view = begin("batches")
+    view.push(records(3, 20))
+    assert view.held
+    assert view.oldest is not None
+    before = time.time_ns() // 1_000_000
+    again = begin("batches", view.snapshot())
+    assert (again.held, again.oldest is not None and again.oldest >= before) == (view.held, True)
+    assert begin("batches").oldest is None
 
 
 @pytest.mark.parametrize("role", list(POLICY.views))
