@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from pathlib import Path
 
@@ -249,6 +250,22 @@ def test_a_topic_of_someone_else_is_no_view(cluster, setting):
     with pytest.raises(PromiseError, match="no applied view"):
         service.apply(service.plan())
     assert not {r for r in service.cluster.rights() if r.name == f"{topic}.nurse"}
+
+
+def test_a_source_that_is_not_there_is_planned_and_made_only_by_an_apply_that_may(cluster, setting):
+    topic, _, _, provisioner = setting
+    made = f"{topic}.made, partitions: 2"
+    service = provisioner(topic=made)
+    plan = service.plan()
+    assert f"+ topic {topic}.made (the source, 2 partitions)" in str(plan)
+    assert not service.cluster.partitions([f"{topic}.made"])
+    with pytest.raises(PromiseError, match="nothing was changed"):
+        service.apply(dataclasses.replace(plan, refusals=("somebody else reads it",)))
+    assert not service.cluster.partitions([f"{topic}.made"])
+    service.apply(plan)
+    assert service.cluster.partitions([f"{topic}.made"]) == {f"{topic}.made": 2}
+    assert provisioner(topic=made).plan().changes == ()
+    service.destroy()
 
 
 def test_wrong_credentials_missing_topic_and_password_are_told(cluster, setting, tmp_path, monkeypatch):
