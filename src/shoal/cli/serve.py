@@ -322,7 +322,7 @@ def status(policy: str, *, json: Json = False) -> int:
     """What was applied last, what has drifted since or is refused, who works, and how much is unread.
 
     Exit code 1 if something needs attention: drift, a refusal, an apply that did not end, paused workers, records that
-    no worker reads, offsets that are gone.
+    wait without any worker, offsets that are gone.
 
     Parameters
     ----------

@@ -53,15 +53,14 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def well(self) -> bool:
-        """Whether the cluster looks as it was applied, nothing is refused, half done or standing still, and whatever
-        is unread has a worker that reads it."""
-        waits = any(self.unread[partition] for partition in self.unread_by_all)
-        return not (self.drift or self.refusals or self.left or self.paused or self.gone or waits)
+        """Whether the cluster looks as it was applied, nothing is refused, half done or standing still, and somebody
+        is there for what is unread."""
+        return not (self.drift or self.refusals or self.left or self.paused or self.gone or self.waits)
 
     @property
-    def unread_by_all(self) -> list[int]:
-        """Partitions that no worker reads."""
-        return sorted(set(self.unread) - {p for worker in self.workers for p in worker.partitions})
+    def waits(self) -> bool:
+        """Whether records wait and there is no worker at all: those that are there may be sharing partitions out."""
+        return not self.workers and any(self.unread.values())
 
     def __str__(self) -> str:
         lines = [f"{summary(self.last)}; {len(self.drift)} changes pending"]
@@ -93,10 +92,8 @@ class Status(msgspec.Struct, frozen=True):
         else:
             lines.append(f"{len(self.workers)} workers read {_count(self.workers)} partitions; {unread}")
             lines += [f"  {worker}" for worker in self.workers]
-            nobody = self.unread_by_all
-            waits = sum(self.unread[partition] for partition in nobody)
-            mark, rest = ("! ", f" ({waits:,} records wait)") if waits else ("  ", "")
-            lines += [f"{mark}nobody reads {_listed(nobody)}{rest}"] if nobody else []
+            nobody = sorted(set(self.unread) - {p for worker in self.workers for p in worker.partitions})
+            lines += [f"{'! ' if self.waits else '  '}nobody reads {_listed(nobody)}"] if nobody else []
         if self.regions:
             lines.append(f"{sum(self.regions.values()):,} blocks of {len(self.regions)} regions unread")
         return "\n".join([*lines, *[f"note: {n}" for n in self.notes]])
