@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from shoal.runtime.kafka.provision.turn import turn_group
 from shoal.runtime.kafka.regions.wish import routed, topics_for
 from shoal.runtime.kafka.serve.membership import group_of
 from shoal.runtime.provision.change import Change
+
+JOINING = 6.0  # seconds that workers may take to come back before we say that nobody is there
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -107,6 +110,9 @@ def status(service: Provisioner) -> Status:
     regions = topics_for(source.topic)[0]
     second = routed(service.policy) and service.cluster.partitions([regions])
     unread, gone = _unread(Log.of(source)) if plan.make is None else ({}, ())
+    paused = order_now(service.properties, source.topic).paused
+    awaited = any(unread.values()) and not paused
+    workers = _workers(service.properties, source.group, JOINING if awaited else 0.0)
     return Status(
         last,
         {role: one.topic for role, one in served_of(last).items()},
@@ -115,8 +121,8 @@ def status(service: Provisioner) -> Status:
         plan.refusals,
         plan.notes,
         plan.left,
-        order_now(service.properties, source.topic).paused,
-        members(service.properties, source.group),
+        paused,
+        workers,
         unread,
         {role: one.version for role, one in served_of(last).items()},
         {role: pattern_of(first_name(one)) for role, one in served_of(last).items()},
@@ -125,6 +131,14 @@ def status(service: Provisioner) -> Status:
         gone,
         bool(members(service.properties, turn_group(source.topic))),
     )
+
+
+def _workers(properties: dict[str, Any], group: str, seconds: float) -> tuple[Member, ...]:
+    """The workers of a group; those that have just been told to go on, or start again, are there in a moment."""
+    end = time.monotonic() + seconds
+    while not (found := members(properties, group)) and time.monotonic() < end:
+        time.sleep(0.3)
+    return found
 
 
 def _unread(log: Log) -> tuple[dict[int, int], tuple[int, ...]]:
